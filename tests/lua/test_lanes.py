@@ -1,4 +1,4 @@
-"""Lanes, as the scripts that open waves take them and those that end calls leave them (lib/lanes, lib/leave)."""
+"""The scripts of lanes: how calls take turns, and what happens to the lease of one that is left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from tests.lua.rig import LEASE_MS, WRITE, Rig
+
+# Lanes, as the scripts that open waves take them and those that end calls leave them (lib/lanes, lib/leave).
+
 
 QUEUE = "brainq.tools.local_write"
 
@@ -234,3 +237,113 @@ def test_without_a_broker_here_the_bell_lies_with_those_of_the_session_that_sett
         assert "t02.c1-0.1" in rung
     finally:
         rig.close()
+
+
+# lane_beat.lua: keeping lanes.
+
+
+def test_only_a_holder_keeps_its_lanes(rig: Rig) -> None:
+    rig.client.zadd(rig.keys.lane_leases, {"1": rig.now_ms + LEASE_MS})
+    rig.pass_ms(3000)
+    assert rig.run("lane_beat", holder="1") == ["OK"]
+    assert rig.client.zscore(rig.keys.lane_leases, "1") == rig.now_ms + LEASE_MS
+    assert rig.run("lane_beat", holder="2") == ["LOST"]
+
+
+# lane_check.lua: lanes whose lease has lapsed.
+
+
+def lapsed(rig: Rig) -> str:
+    """A write in lane A, without a beat for too long; the mark its sweeper got."""
+    rig.committed({"lanes": '["A"]', **WRITE})
+    rig.pass_ms(LEASE_MS)
+    return found(rig)
+
+
+def found(rig: Rig) -> str:
+    word, mark, holder = rig.run("lane_lapsed", hold_ms=1_000)
+    assert (word, holder) == ("LAPSED", "s1 t01 c1-0")
+    return str(mark)
+
+
+def lease(rig: Rig) -> float | None:
+    score: float | None = rig.client.zscore(rig.keys.lane_leases, "s1 t01 c1-0")
+    return score
+
+
+def abandoned(rig: Rig) -> None:
+    """It was cut off; its function runs, and its process is silent."""
+    rig.committed({"lanes": '["A"]', **WRITE})
+    rig.run("call_claim")
+    rig.run("call_settle", status="timed_out", still_runs="1")
+    rig.pass_ms(LEASE_MS)
+
+
+def test_those_of_a_call_that_waits_in_its_queue_are_kept(rig: Rig) -> None:
+    mark = lapsed(rig)
+    assert rig.run("lane_check", mark=mark) == ["KEPT"]
+    assert lease(rig) == rig.now_ms + LEASE_MS
+
+
+def test_those_of_a_call_that_runs_are_kept_for_its_rescue(rig: Rig) -> None:
+    rig.committed({"lanes": '["A"]', **WRITE})
+    rig.run("call_claim")
+    rig.pass_ms(LEASE_MS)
+    mark = found(rig)
+    assert rig.run("lane_check", mark=mark) == ["KEPT"]
+    assert lease(rig) == float(mark), "as if its process lived"
+
+
+def test_those_of_a_call_that_is_over_are_left(rig: Rig) -> None:
+    abandoned(rig)
+    assert rig.run("lane_check", mark=found(rig)) == ["LEFT"]
+    assert rig.client.keys("*{lanes}*") == []
+
+
+def test_those_of_a_turn_that_is_gone_are_left(rig: Rig) -> None:
+    mark = lapsed(rig)
+    rig.client.delete(rig.names("t01")["trace"])
+    assert rig.run("lane_check", mark=mark) == ["LEFT"]
+
+
+def test_an_abandoned_function_that_beats_again_keeps_them(rig: Rig) -> None:
+    """It had been found silent, and renewed them after that."""
+    abandoned(rig)
+    mark = found(rig)
+    assert rig.run("lane_beat", holder="s1 t01 c1-0") == ["OK"]
+    assert rig.run("lane_check", mark=mark) == ["KEPT"]
+    assert lease(rig) == rig.now_ms + LEASE_MS
+
+
+def test_a_mark_of_an_earlier_look_frees_nothing(rig: Rig) -> None:
+    abandoned(rig)
+    mark = found(rig)
+    rig.pass_ms(LEASE_MS + 1)
+    found(rig)
+    assert rig.run("lane_check", mark=mark) == ["KEPT"]
+
+
+def test_who_holds_none_leaves_none(rig: Rig) -> None:
+    rig.committed(WRITE)
+    assert rig.run("lane_check", mark="1.5") == ["KEPT"]
+
+
+# lane_lapsed.lua: holders that stopped beating.
+
+
+def test_each_is_handed_to_one_sweeper(rig: Rig) -> None:
+    rig.client.zadd(rig.keys.lane_leases, dict.fromkeys("12", rig.now_ms + LEASE_MS))
+    assert rig.run("lane_lapsed", hold_ms=1_000) == ["LAPSED", f"{rig.now_ms + 999}.5"]
+    rig.pass_ms(LEASE_MS)
+    assert rig.once("lane_lapsed", most=1, hold_ms=1000) == ["LAPSED", f"{rig.now_ms + 999}.5", "1"]
+    assert rig.run("lane_lapsed", hold_ms=1_000)[2:] == ["2"]
+    rig.pass_ms(1001)
+    assert rig.run("lane_lapsed", hold_ms=1_000)[2:] == ["1", "2"]
+
+
+def test_a_lease_of_before_the_clock_stepped_back_lasts_one_lease_more(rig: Rig) -> None:
+    rig.client.zadd(rig.keys.lane_leases, {"1": rig.now_ms + LEASE_MS})
+    rig.pass_ms(-3_600_000)
+    assert rig.run("lane_lapsed", hold_ms=1_000)[2:] == []
+    rig.pass_ms(LEASE_MS)
+    assert rig.run("lane_lapsed", hold_ms=1_000)[2:] == ["1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.lua.rig import TID, TIMEOUT_MS, Rig
-from tests.lua.test_stop_put import stop
+from tests.lua.test_stops import stop
 
 
 def test_the_first_turn_of_a_session_is_live_and_rung(rig: Rig) -> None:

@@ -78,7 +78,7 @@ BUGS = (
         "brainq/adapters/redis/lua/lib/budget.lua",
         "math.max(0, output))",
         "output)",
-        ("tests/lua/test_budget_spend.py",),
+        ("tests/lua/test_money.py",),
     ),
     Bug(
         "an open request is reported as far as it was read",

@@ -17,7 +17,7 @@ PLAN = ("tests/unit/engine/turn/test_call_plan.py",)
 RESCUE = ("tests/unit/engine/upkeep/test_lost_calls.py",)
 REPORT = ("tests/unit/engine/calls/test_report.py",)
 STATES = ("tests/integration/records/test_history_states.py",)
-PARKED = ("tests/lua/test_hold_place.py",)
+PARKED = ("tests/lua/test_holds.py",)
 RETRY = ("tests/unit/engine/models/test_retry.py",)
 
 BUGS = (
@@ -292,7 +292,7 @@ BUGS = (
         "brainq/adapters/redis/lua/call_start.lua",
         "if not redis.call('ZSCORE', leases, holder) then return {'LOST'} end",
         "",
-        ("tests/lua/test_call_start.py",),
+        ("tests/lua/test_call_attempts.py",),
     ),
     Bug(
         "nobody writes down that a call never started while Redis is away",
@@ -355,14 +355,14 @@ BUGS = (
         "brainq/adapters/redis/lua/call_claim.lua",
         "then return {'DROP', 'unserved'} end",
         "then end",
-        ("tests/integration/fleet/test_forged_messages.py", "tests/lua/test_call_claim.py"),
+        ("tests/integration/fleet/test_forged_messages.py", "tests/lua/test_call_attempts.py"),
     ),
     Bug(
         "a finalizer step that lost its claim ends the chain",
         "brainq/adapters/redis/lua/finalize_finish.lua",
         "if not holds_step(t, fence) or t.fin_step ~= step then",
         "if false then",
-        ("tests/lua/test_finalize_finish.py",),
+        ("tests/lua/test_finalize.py",),
     ),
     Bug(
         "a write starts though SQL has a hold in force",
@@ -467,35 +467,35 @@ BUGS = (
         "brainq/adapters/redis/lua/lib/permit_queue.lua",
         "'%s %d %012d %s', tenant, rank,",
         "'%s %d %012d %s', tenant, 9 - rank,",
-        ("tests/lua/test_rate_ranks.py",),
+        ("tests/lua/test_rate_settle.py",),
     ),
     Bug(
         "who leaves the line takes its tenant's turn along",
         "brainq/adapters/redis/lua/lib/permit_queue.lua",
         "goes and 0 or count - 1",
         "0",
-        ("tests/lua/test_rate_ranks.py",),
+        ("tests/lua/test_rate_settle.py",),
     ),
     Bug(
         "a turn that waits for its first place runs out of time",
         "brainq/adapters/redis/lua/turn_wait.lua",
         "if t.step == '0' then",
         "if false then",
-        ("tests/lua/test_turn_wait.py",),
+        ("tests/lua/test_waits.py",),
     ),
     Bug(
         "a turn that has written runs out of time while it waits for its next place",
         "brainq/adapters/redis/lua/turn_wait.lua",
         "  redis.call('HINCRBY', budget, 'deadline', after_ms)",
         "  redis.call('HINCRBY', budget, 'deadline', 0)",
-        ("tests/lua/test_turn_wait.py",),
+        ("tests/lua/test_waits.py",),
     ),
     Bug(
         "anybody lets a turn wait",
         "brainq/adapters/redis/lua/turn_wait.lua",
         "if not is_owner(t, owner, fence) then return {'LOST'} end",
         "",
-        ("tests/lua/test_turn_wait.py",),
+        ("tests/lua/test_waits.py",),
     ),
     Bug(
         "a 429 is waited for twice",
@@ -516,6 +516,6 @@ BUGS = (
         "brainq/adapters/redis/lua/lib/owner_fence.lua",
         "t.state == 'active' and t.owner == who and tonumber(t.fence) == number",
         "t.state == 'active'",
-        ("tests/lua/test_step_commit.py",),
+        ("tests/lua/test_steps.py",),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.mutants.bug import Bug
 
-UNSTARTED = ("tests/lua/test_call_unstarted.py", "tests/integration/engine/test_engine_calls.py")
+UNSTARTED = ("tests/lua/test_call_attempts.py", "tests/integration/engine/test_engine_calls.py")
 POWER_CUT = ("tests/integration/adapters/sql/test_power_cut.py",)
 ERASURE = ("tests/integration/adapters/sql/test_erase.py",)
 UNKNOWN = ("tests/integration/cli/test_unknown_writes.py",)
@@ -185,6 +185,6 @@ BUGS = (
         "brainq/adapters/redis/lua/turn_submit.lua",
         "  let_session_go(session, waiting, sid, keep_session_ms)\nelseif",
         "elseif",
-        ("tests/lua/test_kept.py",),
+        ("tests/lua/test_capacity_keep.py",),
     ),
 )

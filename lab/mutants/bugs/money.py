@@ -6,7 +6,7 @@ from lab.mutants.bug import Bug
 
 BILL = ("tests/unit/engine/models/test_bill.py",)
 SPENT = ("tests/unit/engine/models/test_costs.py",)
-LOST = ("tests/lua/test_lost_attempts.py",)
+LOST = ("tests/lua/test_lost_work.py",)
 CUT = ("tests/integration/engine/test_money_of_cut_streams.py",)
 BUDGETS = ("tests/lua/test_money.py",)
 CAPS = ("tests/integration/people/test_budgets.py",)
@@ -120,7 +120,7 @@ BUGS = (
         "brainq/adapters/redis/lua/money_grant.lua",
         "if c.run ~= run then",
         "if not c.run then",
-        ("tests/lua/test_money_grant.py",),
+        ("tests/lua/test_money.py",),
     ),
     Bug(
         "a raise stays behind when its tenant moves",
@@ -141,7 +141,7 @@ BUGS = (
         "brainq/adapters/redis/lua/money_return.lua",
         "redis.call('HINCRBYFLOAT', counter, 'spent', unused)\n",
         "",
-        ("tests/lua/test_money_return.py",),
+        ("tests/lua/test_money.py",),
     ),
     Bug(
         "people are told of a budget at each grant above four fifths",
@@ -393,7 +393,7 @@ BUGS = (
         "brainq/adapters/redis/lua/money_take.lua",
         "if held.blind then",
         "if held.gone then",
-        ("tests/lua/test_money_take.py",),
+        ("tests/lua/test_money.py",),
     ),
     Bug(
         "budgets: two blind calls are in flight at once",

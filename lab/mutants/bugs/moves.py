@@ -60,7 +60,7 @@ BUGS = (
         "brainq/adapters/redis/lua/tenant_hide.lua",
         "redis.call('RENAMENX', root .. part, root .. 'moving:' .. part)",
         "redis.call('COPY', root .. part, root .. 'moving:' .. part)",
-        ("tests/lua/test_tenant_hide.py",),
+        ("tests/lua/test_tenants.py",),
     ),
     Bug(
         "a move is undone without showing the sessions again",

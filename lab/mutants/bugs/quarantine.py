@@ -7,9 +7,9 @@ from lab.mutants.bug import Bug
 POOL = ("tests/unit/app/wiring/test_process_pool.py",)
 WORKER = ("tests/unit/app/wiring/test_quarantine_children.py",)
 BLAME = ("tests/lua/test_turn_blame.py",)
-WAIT = ("tests/lua/test_quarantine_wait.py",)
-PRESENCE = ("tests/lua/test_presence_look.py",)
-LAPSE = ("tests/lua/test_leases_lapse.py",)
+WAIT = ("tests/lua/test_lost_work.py",)
+PRESENCE = ("tests/lua/test_presence.py",)
+LAPSE = ("tests/lua/test_lost_work.py",)
 MANY = ("tests/integration/fleet/test_quarantine.py",)
 
 BUGS = (

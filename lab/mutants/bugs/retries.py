@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.mutants.bug import Bug
 
-TRY = ("tests/lua/test_request_try.py", "tests/lua/test_request_tried.py")
+TRY = ("tests/lua/test_request_keys.py", "tests/lua/test_request_keys.py")
 TRIES = ("tests/unit/gateway/openai/test_tries.py",)
 ERRORS = "tests/integration/gateway/openai/test_errors.py"
 

@@ -17,13 +17,13 @@ BUGS = (
         "brainq/adapters/redis/lua/share_put.lua",
         "~= mark then",
         "> mark + 1 then",
-        ("tests/lua/test_share_put.py",),
+        ("tests/lua/test_shared_limits.py",),
     ),
     Bug(
         "a cell has its share for ever",
         "brainq/adapters/redis/lua/lib/cell_share.lua",
         "now < tonumber(s.share_until or 0) and",
         "s.share_until and",
-        ("tests/lua/test_share_look.py",),
+        ("tests/lua/test_shared_limits.py",),
     ),
 )

@@ -57,7 +57,7 @@ BUGS = (
         "brainq/adapters/redis/stops.py",
         "        self._none_until = 0.0\n\n    def in_force",
         "        self._none_until += 0.0\n\n    def in_force",
-        ("tests/lua/test_stop_put.py",),
+        ("tests/lua/test_stops.py",),
     ),
     Bug(
         "audit: what was not done is in the log",
