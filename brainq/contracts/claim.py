@@ -309,7 +309,8 @@ Opened = TurnClaim | CallClaim | FinalStepClaim
 class StayOffer:
     """The offer of a thread to continue with what a script opens.
 
-    queues: the queues whose work it may take, by their names in scripts.
+    queues: a word for each queue that its process serves. `QUEUE:NUMBER`: it may take the queue's work, and this number
+        of threads remains free for others. `QUEUE:WHY`: it may not, because the pool is `full` or `paused`.
     owner: the owner of the claim. Every offer has its own.
     """
 

@@ -9,7 +9,15 @@ import pytest
 
 from tests.lua.rig import LEASE_MS, SID, TID, WRITE, Rig, planned
 
-ALL = "read_only local_write network destructive turns finalize"
+QUEUES = ("read_only", "local_write", "network", "destructive", "turns", "finalize")
+
+
+def free(threads: int = 0) -> str:
+    """An offer of a thread for each queue, of whose pool so many others are free."""
+    return " ".join(f"{queue}:{threads}" for queue in QUEUES)
+
+
+ALL = free()
 READS = [["HGET", "bq:{s1}:t:t01", "step"]]
 
 
@@ -126,43 +134,72 @@ def test_the_claim_of_the_first_step_is_like_one_of_a_doorbell(rig: Rig) -> None
 
 
 @pytest.mark.parametrize(
-    ("queues", "given"),
+    ("queues", "given", "why"),
     [
-        ("turns", {}),  # no free thread, or not served
-        (ALL, {"brains": "other"}),
+        ("turns:0", {}, "unserved"),
+        ("read_only:full turns:0", {}, "full"),
+        ("read_only:paused turns:0", {}, "paused"),
+        (ALL, {"brains": "other"}, "no_brain"),
     ],
 )
-def test_a_call_is_rung_for_if_the_thread_may_not_run_it(rig: Rig, queues: str, given: dict[str, Any]) -> None:
+def test_a_call_is_rung_for_if_the_thread_may_not_run_it(
+    rig: Rig, queues: str, given: dict[str, Any], why: str
+) -> None:
     rig.owned(brain="shop")
     calls = json.dumps([planned()])
-    assert rig.run("step_commit", item="{}", calls=calls, **staying(queues, **given)) == ["COMMITTED"]
+    assert rig.run("step_commit", item="{}", calls=calls, **staying(queues, **given)) == ["COMMITTED", why]
     assert rig.bells("brainq.tools.read_only") == [["s1", "t01", "c1-0", 1]]
 
 
 def test_whoever_waits_in_the_queue_comes_first(rig: Rig) -> None:
     rig.put_in_line("brainq.tools.read_only")
-    assert commit(rig, {}, **staying()) == ["COMMITTED"]
+    assert commit(rig, {}, **staying()) == ["COMMITTED", "waiting"]
     assert rig.status() == "dispatched"
+
+
+def test_a_thread_continues_if_whoever_waits_has_a_thread_as_well(rig: Rig) -> None:
+    rig.put_in_line("brainq.tools.read_only")
+    rig.put_in_line("brainq.tools.read_only")
+    assert commit(rig, {}, **staying(free(1))) == ["COMMITTED", "waiting"]
+    rig.run("turn_submit", **OTHER)
+    rig.run("turn_claim", fence=0, **OTHER)
+    # Three bells wait by now.
+    assert rig.run("step_commit", item="{}", calls=json.dumps([planned()]), **OTHER, **staying(free(3)))[0] == "CALL"
+
+
+def test_free_threads_do_not_help_while_tenants_wait_for_their_turn(rig: Rig) -> None:
+    rig.client.zadd(rig.keys.tenant_queue("read_only"), {"s9 t09 c1-0": 1})
+    assert commit(rig, {}, **staying(free(99))) == ["COMMITTED", "waiting"]
+
+
+def test_all_that_waits_for_the_serial_pool_needs_a_thread_of_it(rig: Rig) -> None:
+    rig.put_in_line("brainq.tools.network")
+    rig.put_in_line("brainq.tools.destructive")
+    assert commit(rig, {"effect": "local_write"}, **staying(free(1))) == ["COMMITTED", "waiting"]
+    rig.run("turn_submit", **OTHER)
+    rig.run("turn_claim", fence=0, **OTHER)
+    calls = json.dumps([planned(effect="local_write", lanes='["B"]')])
+    assert rig.run("step_commit", item="{}", calls=calls, **OTHER, **staying(free(3)))[0] == "CALL"
 
 
 @pytest.mark.parametrize("effect", ["local_write", "network", "destructive"])
 def test_writes_wait_for_one_thread(rig: Rig, effect: str) -> None:
     """Whatever waits in one of the serial pool's queues waits for the same thread."""
     rig.put_in_line("brainq.tools.network")
-    assert commit(rig, {"effect": effect}, **staying()) == ["COMMITTED"]
+    assert commit(rig, {"effect": effect}, **staying()) == ["COMMITTED", "waiting"]
 
 
 def test_a_turn_that_waits_comes_before_the_next_step(rig: Rig) -> None:
     rig.running()
     rig.put_in_line("brainq.turns")
-    assert rig.run("call_settle", **staying()) == ["SETTLED"]
+    assert rig.run("call_settle", **staying()) == ["SETTLED", "waiting"]
     assert rig.turn()["owner"] == ""
 
 
 def test_a_finalizer_step_that_waits_comes_before_the_first_step(rig: Rig) -> None:
     rig.owned()
     rig.put_in_line("brainq.finalize")
-    assert rig.run("turn_end", **staying(most=10))[0] == "ENDED"
+    assert rig.run("turn_end", **staying(most=10)) == ["ENDED", "", "", "", "waiting"]
     assert rig.turn()["fin_owner"] == ""
 
 
@@ -186,7 +223,7 @@ def test_a_turn_past_its_deadline_is_rung(rig: Rig) -> None:
     rig.running()
     rig.bells("brainq.turns")
     rig.pass_ms(60_000)
-    assert rig.run("call_settle", **staying()) == ["SETTLED"]
+    assert rig.run("call_settle", **staying()) == ["SETTLED", "expired"]
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
 
 
@@ -195,12 +232,22 @@ def test_a_turn_that_lost_a_worker_is_claimed_by_its_doorbell(rig: Rig) -> None:
     rig.running()
     rig.bells("brainq.turns")
     rig.client.hset(rig.names(TID)["turn"], "lost_attempts", 1)
-    assert rig.run("call_settle", **staying()) == ["SETTLED"]
+    assert rig.run("call_settle", **staying()) == ["SETTLED", "suspect"]
+
+
+def test_a_turn_begins_on_the_build_that_its_doorbell_chooses(rig: Rig) -> None:
+    """The opening wave is no step: nothing has begun the turn on a build."""
+    rig.owned()
+    rig.run("turn_open", calls=json.dumps([planned(id="c0-0")]))
+    rig.run("call_claim", call="c0-0")
+    rig.bells("brainq.turns")
+    declared = json.dumps({"build": "b1"})
+    assert rig.run("call_settle", call="c0-0", **staying(declared=declared)) == ["SETTLED", "begins"]
 
 
 def test_stopped_work_is_met_by_its_claim(rig: Rig) -> None:
     rig.client.hset(rig.keys.bells, "stops", "1")
-    assert commit(rig, {}, **staying()) == ["COMMITTED"]
+    assert commit(rig, {}, **staying()) == ["COMMITTED", "stops"]
 
 
 def test_notices_are_read_by_the_claimed_step(rig: Rig) -> None:

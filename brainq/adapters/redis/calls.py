@@ -11,7 +11,15 @@ from typing import Any, Literal, cast
 
 from brainq.adapters.redis.conversations import Conversations
 from brainq.adapters.redis.failover import ReplicaAcks
-from brainq.adapters.redis.opened import GrantedCall, OpenedCall, OpenedTurn, OpenedWork, StayRequest, opened_call
+from brainq.adapters.redis.opened import (
+    GrantedCall,
+    OpenedCall,
+    OpenedTurn,
+    OpenedWork,
+    StayRequest,
+    opened_call,
+    unless_claimed,
+)
 from brainq.adapters.redis.script_methods import Parameter, script, script_call
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
 from brainq.adapters.redis.transcripts import read_trace
@@ -132,7 +140,14 @@ class RedisCalls:
             COUNTERS.add(m.LATE, claim.effect.value)
         return reply
 
-    @script("call_settle", patient=True, CALL=opened_call, TURN=OpenedTurn, others=SettleReply)
+    @script(
+        "call_settle",
+        patient=True,
+        SETTLED=unless_claimed(SettleReply("SETTLED")),
+        CALL=opened_call,
+        TURN=OpenedTurn,
+        others=SettleReply,
+    )
     def _settle(
         self, claim: CallClaim, report: CallReport, still_runs: bool, stay: StayRequest
     ) -> SettleReply | OpenedCall | OpenedTurn: ...

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from brainq.adapters.redis.connection import Command, as_mapping
 from brainq.adapters.redis.conversations import EMPTY_HISTORY, MAX_READ_MESSAGES, CachedHistory, Conversations
@@ -15,6 +15,10 @@ from brainq.adapters.redis.turn_view import ENDED_TRACE, ViewReplies, ended_read
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim, StayOffer, TurnClaim
 from brainq.contracts.status import Effect
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import COUNTERS
+
+Reply = TypeVar("Reply")
 
 
 class GrantedCall(NamedTuple):
@@ -78,6 +82,18 @@ class OpenedTurn(NamedTuple):
 def opened_call(call_id: str, attempt: int, *granted: Any) -> OpenedCall:
     """Return the reply CALL of these fields."""
     return OpenedCall(call_id, attempt, GrantedCall(*granted))
+
+
+def unless_claimed(reply: Reply) -> Callable[[Sequence[str]], Reply]:
+    """Return a function that reads a reply to an offer that the script did not use, if there was one. It returns
+    `reply`, and counts the reason if the script opened something."""
+
+    def read(declined: Sequence[str]) -> Reply:
+        for reason in declined:
+            COUNTERS.add(m.DECLINED, reason)
+        return reply
+
+    return read
 
 
 @dataclass(frozen=True, slots=True)

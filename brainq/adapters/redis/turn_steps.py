@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from brainq.adapters.redis.connection import as_mapping
 from brainq.adapters.redis.money import read_money_refusal
-from brainq.adapters.redis.opened import OpenedCall, OpenedTurn, OpenedWork, StayRequest, opened_call
+from brainq.adapters.redis.opened import OpenedCall, OpenedTurn, OpenedWork, StayRequest, opened_call, unless_claimed
 from brainq.adapters.redis.script_methods import Parameter, script, script_call
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
 from brainq.contracts.budgets import MoneyHold, MoneyRefusal
@@ -206,6 +206,7 @@ class TurnSteps(TurnBudgets):
         calls=Parameter("plan"),
         block=Parameter("block_tools"),
         BUDGET=CallsOverBudget,
+        COMMITTED=unless_claimed("COMMITTED"),
         CALL=opened_call,
         TURN=OpenedTurn,
     )

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 from pydantic import TypeAdapter
 
 from brainq.adapters.redis.conversations import Conversations
-from brainq.adapters.redis.opened import OpenedWork, StayRequest
+from brainq.adapters.redis.opened import OpenedWork, StayRequest, unless_claimed
 from brainq.adapters.redis.script_methods import Parameter, script, script_call
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
 from brainq.adapters.redis.turn_steps import TurnSteps
@@ -54,8 +54,8 @@ def _submitted(word: SubmitWord, *fields: Any) -> tuple[SubmitWord, str, tuple[s
     return word, str(fields[0]) if fields else "", fields[1] if word == "QUEUED" else ()
 
 
-def _ended(_: str, bounced: tuple[str, ...], children: tuple[str, ...]) -> TurnCleanup:
-    return TurnCleanup(bounced, children)
+def _ended(_: str, bounced: tuple[str, ...], children: tuple[str, ...], declined: tuple[str, ...]) -> TurnCleanup:
+    return unless_claimed(TurnCleanup(bounced, children))(declined)
 
 
 class RedisTurns(TurnSteps):

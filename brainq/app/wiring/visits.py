@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from brainq.contracts.claim import CallClaim, FinalStepClaim, TurnClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
-from brainq.engine.visit import VISIT_S, LongVisit, served_queues
+from brainq.engine.visit import VISIT_S, Visit, served_queues
 from brainq.runtime.observe.logs import turn_log_ids
 from brainq.runtime.observe.work_events import WorkEvents
 from brainq.runtime.processes.pool_threads import PoolThreads
@@ -33,14 +33,17 @@ class Visits:
         self._visit_s = visit_s
         self._numbers = itertools.count(1)
         self._pools = self._queues = frozenset[str]()
+        # With doorbells elsewhere no script knows whether anybody waits.
+        self._is_on = wiring.settings.stay and wiring.settings.doorbell == "transactional"
 
     def advance(
         self, session_id: str, turn_id: str, fence: int, events: WorkEvents, abandon: Abandon | None = None
     ) -> str:
         """Handle the message of a turn. Returns its outcome as a word."""
         coordinator = self._wiring.coordinator
-        if (visit := self._begin()) is None:
+        if not self._is_on or len(self._threads.pools) < 2:
             return coordinator.advance(session_id, turn_id, fence)
+        visit = self._begin()
         return self._visit(visit, partial(coordinator.advance, session_id, turn_id, fence, visit), events, abandon)
 
     def run_call(
@@ -53,24 +56,23 @@ class Visits:
         abandon: Abandon | None = None,
     ) -> str:
         """Handle the message of a call. Returns its outcome as a word."""
-        run = partial(self._wiring.runner.run, session_id, turn_id, call_id, attempt, abandon)
-        return run() if (visit := self._begin()) is None else self._visit(visit, partial(run, visit), events, abandon)
+        run = self._wiring.runner.run
+        if not self._is_on or len(self._threads.pools) < 2:
+            return run(session_id, turn_id, call_id, attempt, abandon)
+        visit = self._begin()
+        return self._visit(visit, partial(run, session_id, turn_id, call_id, attempt, abandon, visit), events, abandon)
 
-    def _begin(self) -> LongVisit | None:
+    def _begin(self) -> Visit:
         pools = self._threads.pools
-        settings = self._wiring.settings
-        # With doorbells elsewhere no script knows whether anybody waits.
-        if len(pools) < 2 or not settings.stay or settings.doorbell != "transactional":
-            return None
         if pools != self._pools:
             self._queues, self._pools = served_queues(pools, self._wiring.serves), pools
-        return LongVisit(self._threads, self._queues, time.monotonic() + self._visit_s, self._next_owner)
+        return Visit(self._threads, self._queues, time.monotonic() + self._visit_s, self._next_owner)
 
     def _next_owner(self) -> str:
         # The letter tells it from the names that machines give to the claims of messages.
         return f"v{next(self._numbers)}@{self._wiring.owner}"
 
-    def _visit(self, visit: LongVisit, first: Callable[[], str], events: WorkEvents, abandon: Abandon | None) -> str:
+    def _visit(self, visit: Visit, first: Callable[[], str], events: WorkEvents, abandon: Abandon | None) -> str:
         try:
             did = first()
             while (claim := visit.take_next()) is not None:
@@ -84,7 +86,7 @@ class Visits:
 
     def _continue(
         self,
-        visit: LongVisit,
+        visit: Visit,
         claim: TurnClaim | CallClaim,
         events: WorkEvents,
         did_first: str,

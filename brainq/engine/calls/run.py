@@ -33,7 +33,7 @@ from brainq.engine.tools.context_pack import MEMORY_TOOL
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.mcp.session import close_sessions
 from brainq.engine.tools.tool import Tool, make_tool
-from brainq.engine.visit import NO_VISIT, Visit
+from brainq.engine.visit import Visit
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe import tracing
@@ -158,7 +158,7 @@ class CallRunner:
         call_id: str,
         attempt: int,
         abandon: Abandon | None = None,
-        visit: Visit = NO_VISIT,
+        visit: Visit | None = None,
     ) -> str:
         """Handle one doorbell. Returns the outcome as a word, for logs and tests.
 
@@ -172,7 +172,8 @@ class CallRunner:
             claim = self.calls.claim(ref, attempt, f"{next(self._numbers)}@{self.owner}")
             if isinstance(claim, NoClaim):
                 return self._drop(ref, claim.why)
-            visit.begin(claim)
+            if visit is not None:
+                visit.begin(claim)
             return self._run_claimed(claim, token, held, abandon, visit)
 
     def run_claimed(self, claim: CallClaim, abandon: Abandon | None, visit: Visit) -> str:
@@ -183,15 +184,16 @@ class CallRunner:
             token = self._watch(held, claim.session_id, claim.turn_id, visit)
             return self._run_claimed(claim, token, held, abandon, visit)
 
-    def _watch(self, held: ExitStack, session_id: str, turn_id: str, visit: Visit) -> DeadlineToken:
+    def _watch(self, held: ExitStack, session_id: str, turn_id: str, visit: Visit | None) -> DeadlineToken:
         """Return the token that a stop of the turn cancels, from before the claim on, so that none is missed."""
         token = DeadlineToken(math.inf)
         if self.stops is not None:
-            held.enter_context(visit.watch(self.stops, session_id, turn_id, token.cancel))
+            stops = (session_id, turn_id, token.cancel)
+            held.enter_context(self.stops.watch(*stops) if visit is None else visit.watch(self.stops, *stops))
         return token
 
     def _run_claimed(
-        self, claim: CallClaim, token: DeadlineToken, held: ExitStack, abandon: Abandon, visit: Visit
+        self, claim: CallClaim, token: DeadlineToken, held: ExitStack, abandon: Abandon, visit: Visit | None
     ) -> str:
         brain = self.brains.of(claim.brain)
         assert brain is not None  # the claim returns only calls of these brains

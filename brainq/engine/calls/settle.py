@@ -24,7 +24,7 @@ from brainq.engine.calls.report import OutcomeReport, make_report, never_started
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending
 from brainq.engine.tools.tool import Tool
-from brainq.engine.visit import AFTER_CALLS, NO_OFFERING, NO_VISIT, Visit
+from brainq.engine.visit import AFTER_CALLS, Visit
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import logger
@@ -69,7 +69,7 @@ class ResultFiles:
 class ClaimedCall:
     """One attempt at a call, from its claim to its settled result.
 
-    visit       what its thread continues with
+    visit       what its thread continues with, or None if it continues with nothing
     span        the call's span, which ends when the call is settled even if its function still runs
     did         the outcome as a word
     has_ended   whether a function that was cut off has ended since
@@ -79,7 +79,7 @@ class ClaimedCall:
     tool: Tool
     brain: Brain
     context: RunContext
-    visit: Visit = NO_VISIT
+    visit: Visit | None = None
     span: Span = INVALID_SPAN
     did: str = "not settled"
     has_ended: bool = False
@@ -134,9 +134,12 @@ class CallSettler:
                 result = None if call.brain.redact_logs else report.message.content
                 end_call(call.span, report.status, error_type, result)
             # Another thread settles a call that was cut off.
-            with NO_OFFERING if still_runs else call.visit.offering(AFTER_CALLS) as offering:
-                reply = self.calls.settle(claim, report, still_runs=still_runs, offer=offering.offer)
-                offering.take(reply.opened)
+            if call.visit is None or still_runs:
+                reply = self.calls.settle(claim, report, still_runs=still_runs)
+            else:
+                with call.visit.offering(AFTER_CALLS) as offering:
+                    reply = self.calls.settle(claim, report, offer=offering.offer)
+                    offering.take(reply.opened)
             if reply.word == "LATE" and not claim.effect.is_read:
                 self.intents.record(claim, report.outcome, late=True)
             return _note_settled(call, reply, report)

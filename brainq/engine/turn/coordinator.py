@@ -28,7 +28,7 @@ from brainq.engine.turn.explain import waits_for_build
 from brainq.engine.turn.owned_turn import LOST, Did, LoopEnd, Lost, Outcome, OwnedTurn, Waits
 from brainq.engine.turn.reflection import ThinkingManager
 from brainq.engine.turn.step import StepPipeline, middleware_end
-from brainq.engine.visit import NO_VISIT, Visit
+from brainq.engine.visit import Visit
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import MissingBrainLog, logger, missing_brain_error
@@ -155,14 +155,15 @@ class Coordinator:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), init=False)
     _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
 
-    def advance(self, session_id: str, turn_id: str, fence: int, visit: Visit = NO_VISIT) -> str:
+    def advance(self, session_id: str, turn_id: str, fence: int, visit: Visit | None = None) -> str:
         """Handle one doorbell. Returns the outcome as a word, for logs and tests."""
         # Each claim has its own owner name. After Redis has lost data, fences start again, and an older thread of this
         # process must not be taken for the new owner.
         owner = f"{next(self._numbers)}@{self.owner}"
         ownership = Ownership()
         # The watch begins before the claim, so that a cancel between the two is not missed.
-        with visit.watch(self.stops, session_id, turn_id, ownership.lose):
+        turn = (session_id, turn_id, ownership.lose)
+        with self.stops.watch(*turn) if visit is None else visit.watch(self.stops, *turn):
             return self._claim_and_advance(session_id, turn_id, fence, owner, ownership, visit)
 
     def advance_claimed(self, claim: TurnClaim, visit: Visit) -> str:
@@ -172,7 +173,7 @@ class Coordinator:
             return self._advance_owned(claim, ownership, visit)
 
     def _claim_and_advance(
-        self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership, visit: Visit
+        self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership, visit: Visit | None
     ) -> str:
         if self.quarantine is None:
             claim = self.turns.claim(session_id, turn_id, fence, owner, ANY_LOSSES)
@@ -187,10 +188,11 @@ class Coordinator:
             return f"dropped: {claim.why}"
         if claim.lost:
             COUNTERS.add(m.LAPSED, "turn")
-        visit.begin(claim)
+        if visit is not None:
+            visit.begin(claim)
         return self._advance_owned(claim, ownership, visit)
 
-    def _advance_owned(self, claim: TurnClaim, ownership: Ownership, visit: Visit) -> str:
+    def _advance_owned(self, claim: TurnClaim, ownership: Ownership, visit: Visit | None) -> str:
         renewal, outcome = self.beats.renew(lambda: self.turns.beat(claim), ownership.lose), LOST
         try:
             outcome = self._advance_claim(claim, ownership, visit)
@@ -203,7 +205,7 @@ class Coordinator:
                 # not blamed for the death of a worker.
                 self.beats.renew(lambda: self.turns.release(claim), _ignore_beat)
 
-    def _advance_claim(self, claim: TurnClaim, ownership: Ownership, visit: Visit) -> Outcome:
+    def _advance_claim(self, claim: TurnClaim, ownership: Ownership, visit: Visit | None) -> Outcome:
         view = self.turns.look(claim)
         work = None if claim.only_ends else self.brains.of(view.request.brain)
         turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view), visit)

@@ -133,6 +133,8 @@ class Ender:
             n_changes=n_changes,
             lost=answer.lost if answer else None,
         )
+        if turn.visit is None:
+            return turn.retry(partial(self.turns.end, turn.claim, made))
         with turn.visit.offering(AFTER_END) as offering:
             ended = turn.retry(partial(self.turns.end, turn.claim, made, offering.offer))
             if isinstance(ended, TurnCleanup):

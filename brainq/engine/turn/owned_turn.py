@@ -10,7 +10,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.view import TurnView
 from brainq.engine.turn.decide import End
-from brainq.engine.visit import NO_VISIT, Visit
+from brainq.engine.visit import Visit
 from brainq.runtime.outage import OutageRetry
 
 
@@ -22,14 +22,14 @@ class OwnedTurn:
     view      the turn as it was when it was claimed
     is_lost   returns whether the turn has another owner, according to the latest heartbeat
     retry     calls a function that needs Redis or SQL, again while they are unavailable
-    visit     what its thread continues with
+    visit     what its thread continues with, or None if it continues with nothing
     """
 
     claim: TurnClaim
     view: TurnView
     is_lost: Callable[[], bool]
     retry: OutageRetry
-    visit: Visit = NO_VISIT
+    visit: Visit | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,9 @@ def commit_in_visit(
     turn: OwnedTurn, commit: Callable[..., CallsOverBudget | Opened | Literal["COMMITTED", "LOST"]]
 ) -> Did | Lost | CallsOverBudget:
     """Commit a step. The thread may continue with what that opens."""
+    if turn.visit is None:
+        done = turn.retry(commit)
+        return done if isinstance(done, CallsOverBudget) else did_or_lost(done != "LOST", CALLS_COMMITTED)
     with turn.visit.offering(AFTER_CALLS) as offering:
         done = turn.retry(partial(commit, offer=offering.offer))
         if isinstance(done, CallsOverBudget):

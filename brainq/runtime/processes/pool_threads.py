@@ -7,7 +7,7 @@ starting.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 
 NO_POOLS: Mapping[str, int] = MappingProxyType({})
@@ -44,6 +44,20 @@ class PoolThreads:
                 return False
             self._free[pool] -= 1
             return True
+
+    def take_each(self, pools: Iterable[str], held: str) -> dict[str, int]:
+        """Take a thread of each of these pools that has a free one, except of `held`, of which the caller has a thread.
+
+        Returns the number of threads that remain free, for each pool of which the caller now has a thread.
+        """
+        left = dict[str, int]()
+        with self._lock:
+            for pool in pools:
+                if pool == held:
+                    left[pool] = max(0, self._free.get(pool, 0))
+                elif (free := self._free.get(pool, 0)) > 0:
+                    self._free[pool] = left[pool] = free - 1
+        return left
 
     def give_back(self, pool: str) -> None:
         """Give a thread of the pool back, and call the alarm that waits for it. Ignores a pool that is not served, and

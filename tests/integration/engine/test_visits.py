@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from brainq.client.handle import TurnHandle
+from brainq.runtime.observe.metrics.counters import Counters
 from tests.support.brains.obedient import script
+from tests.support.counted import counted
 from tests.support.pump import Pump
+
+__all__ = ["counted"]
 
 Pumps = Callable[..., Pump]
 THREADS = {"coordinator": 4, "parallel": 4, "serial": 1, "finalizer": 4}
@@ -56,6 +60,43 @@ def test_the_same_is_done_and_published_as_by_doorbells(pumps: Pumps) -> None:
     assert sorted(events(first)) == sorted(events(second))
     assert first.result(timeout_s=1).text == second.result(timeout_s=1).text
     assert sorted(map(str, answered(staying))) == sorted(map(str, answered(ringing)))
+
+
+def test_a_write_that_a_thread_continues_with_has_its_intent_first(pumps: Pumps) -> None:
+    pump = pumps(threads=THREADS)
+    intents = list[Any]()
+    calls, start = pump.wiring.store.calls, pump.wiring.store.calls.start
+
+    def noted(*given: Any, **named: Any) -> Any:
+        intents.append((named, trace(pump, handle)))
+        return start(*given, **named)
+
+    calls.__dict__["start"] = noted
+    handle = pump.submit("s1", script([("write", {"name": "c"})]))
+    assert answer_all(pump) == 1
+    ((intent, before),) = intents
+    assert intent["call_id"] == "c1-0"
+    assert before["c1-0:status"] == "running"
+    assert before["c1-0:owner"] == intent["owner"] == "v1@pump"
+    assert [(row.call_id, row.state) for row in calls.of_turn(handle.turn_id)] == [("c1-0", "done")]
+
+
+def test_offers_that_scripts_decline_are_counted_by_reason(pumps: Pumps, counted: Counters) -> None:
+    pump = pumps(threads={"coordinator": 1, "serial": 1})
+    assert pump.threads.try_take("serial")
+    pump.submit("s1", script([("read", {"name": "a"})]))
+    pump.submit("s2", script([("write", {"name": "c"})]))
+    assert pump.drain("brainq.turns") == 2
+    assert declined(counted) == {"unserved": 1, "full": 1}
+
+
+def declined(counted: Counters) -> dict[str, float]:
+    return {cell[1]: count for cell, count in counted.totals().items() if cell[0] == "brainq_offers_declined"}
+
+
+def trace(pump: Pump, handle: TurnHandle) -> dict[str, str]:
+    state: Any = pump.wiring.state
+    return state.redis.hgetall(state.keys.turn(handle.session_id, handle.turn_id) + ":trace")
 
 
 def test_every_thread_is_given_back(pumps: Pumps) -> None:

@@ -12,7 +12,16 @@ import pytest
 
 from brainq.contracts.claim import CallClaim, FinalStepClaim, TurnClaim
 from brainq.contracts.status import Effect
-from brainq.engine.visit import AFTER_CALLS, AFTER_END, NO_VISIT, LongVisit, may_continue, pool_of, served_queues
+from brainq.engine.visit import (
+    AFTER_CALLS,
+    AFTER_END,
+    MOST_WAITING,
+    Visit,
+    offered_words,
+    pool_of,
+    served_queues,
+    why_over,
+)
 from brainq.runtime.processes.pool_threads import PoolThreads
 from tests.support.stand_in import stand_in
 
@@ -25,10 +34,10 @@ def call(effect: Effect = Effect.READ_ONLY) -> CallClaim:
     return CallClaim("s1", "t01", "c1-0", 1, "w1", "tool", effect, 1, {}, "h", 1000, 1000)
 
 
-def visit_of(threads: PoolThreads, *, lasts_s: float = 3600.0) -> LongVisit:
+def visit_of(threads: PoolThreads, *, lasts_s: float = 3600.0) -> Visit:
     numbers = count(1)
     queues = served_queues(threads.pools, tuple(Effect))
-    return LongVisit(threads, queues, time.monotonic() + lasts_s, lambda: f"v{next(numbers)}")
+    return Visit(threads, queues, time.monotonic() + lasts_s, lambda: f"v{next(numbers)}")
 
 
 def free(threads: PoolThreads) -> dict[str, int]:
@@ -45,9 +54,16 @@ def threads() -> PoolThreads:
 
 
 def test_an_old_visit_and_one_of_a_stopping_process_take_nothing() -> None:
-    assert may_continue(0.9, 1.0, draining=False)
-    assert not may_continue(1.0, 1.0, draining=False)
-    assert not may_continue(0.9, 1.0, draining=True)
+    assert why_over(0.9, 1.0, draining=False) == ""
+    assert why_over(1.0, 1.0, draining=False) == "old"
+    assert why_over(0.9, 1.0, draining=True) == "draining"
+
+
+def test_an_offer_says_of_each_queue_how_many_threads_remain_or_why_none_is_offered() -> None:
+    words = offered_words(AFTER_CALLS, {"coordinator": 3, "parallel": 0}, {"serial"})
+    assert words == ("read_only:0", "local_write:paused", "network:paused", "destructive:paused", "turns:3")
+    assert offered_words(("network",), {}, ()) == ("network:full",)
+    assert offered_words(("turns",), {"coordinator": 99}, ()) == (f"turns:{MOST_WAITING}",)
 
 
 def test_a_process_serves_the_queues_of_its_pools_and_effects() -> None:
@@ -65,7 +81,7 @@ def test_an_offer_holds_a_thread_of_each_pool_until_the_script_has_replied(threa
     visit.begin(TURN)
     with visit.offering(AFTER_CALLS) as offering:
         assert offering.offer is not None
-        assert offering.offer.queues == AFTER_CALLS
+        assert offering.offer.queues == tuple(f"{queue}:0" for queue in AFTER_CALLS)
         assert free(threads) == {"coordinator": 0, "parallel": 0, "serial": 0, "finalizer": 1}
     assert free(threads) == {"coordinator": 0, "parallel": 1, "serial": 1, "finalizer": 1}
     assert visit.take_next() is None
@@ -89,7 +105,10 @@ def test_a_pool_without_a_free_thread_is_not_offered(threads: PoolThreads) -> No
     visit.begin(TURN)
     with visit.offering(AFTER_CALLS) as offering:
         assert offering.offer is not None
-        assert offering.offer.queues == ("read_only", "turns")
+        assert offering.offer.queues == (
+            *("read_only:0", "local_write:full", "network:full", "destructive:full"),
+            "turns:0",
+        )
     assert free(threads)["serial"] == 0
 
 
@@ -131,13 +150,7 @@ def test_a_pool_that_lacks_what_it_needs_is_not_offered(threads: PoolThreads) ->
     threads.paused = {"serial"}
     with visit.offering(AFTER_CALLS) as offering:
         assert offering.offer is not None
-        assert offering.offer.queues == ("read_only", "turns")
-
-
-def test_nothing_is_offered_without_a_visit() -> None:
-    with NO_VISIT.offering(AFTER_CALLS) as offering:
-        assert offering.offer is None
-        offering.take(None)
+        assert offering.offer.queues[:2] == ("read_only:0", "local_write:paused")
 
 
 def test_a_visit_that_is_over_continues_with_nothing(threads: PoolThreads) -> None:

@@ -6,12 +6,13 @@ it leaves them when the function has ended and this is called again. After LOST,
 attempt, or a sweeper frees them. SETTLED is also the reply if the call has already ended in this way, because that
 reply was lost.
 `stay`: the queues of what the thread continues with, by `visit` (lib/stay). CALL or TURN: it is settled, and the thread has that.
+`declined` is the reason if the thread does not have what was opened.
 
 KEYS   turn budget trace history events guard sources blocked notices changes run
 ARGV   sid tid owner call attempt:n status:TraceStatus message detail latency_ms:n retryable:b found block:b
        notice changed still_runs:b stay:words visit
-REPLY  SETTLED | CALL call attempt:n spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n
-       | TURN fence:n now:n found... | LATE status:TraceStatus | LOST status:TraceStatus/gone
+REPLY  SETTLED declined... | TURN fence:n now:n found... | LATE status:TraceStatus | LOST status:TraceStatus/gone
+       | CALL call attempt:n spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n
 ]]
 -- @include lib/settle
 -- @include lib/stay_call
@@ -29,7 +30,7 @@ if c.status == 'running' and is_open(t) then
   -- A result from outside that arrived before the call was cut off is reported as late. It does not change the status,
   -- because the function has not ended.
   if c.early and is_cut then came_late(call, c, 'unknown', t.state, cjson.decode(c.early).notice) end
-  return stayed_reply() or {'SETTLED'}
+  return stayed_reply() or {'SETTLED', declined}
 end
 -- A function that was cut off has not ended yet. Only its final end is reported.
 local is_news = c.status ~= 'running' and not is_cut

@@ -6,13 +6,13 @@ earlier requests for the reply that broke off, as a JSON array of spends. The ca
 `refused` exceed the budget. The others are paid for, and nothing else has changed; the caller commits again with those
 denied.
 `stay`: the queues of what the thread continues with, by `visit` (lib/stay). CALL or TURN: it has that; to its owner it says the
-same again.
+same again. `declined` is the reason if the thread does not have what was opened.
 
 KEYS   turn session budget trace history events guard blocked spends notices run
 ARGV   sid tid owner fence:n step:n item calls block:words tail problem input:n output:n cache_read:n
        cache_creation:n cost:f? spend lost stay:words visit notes...
-REPLY  COMMITTED | CALL call attempt:n spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n
-       | TURN fence:n now:n found... | BUDGET refused:words | LOST
+REPLY  COMMITTED declined... | TURN fence:n now:n found... | BUDGET refused:words | LOST
+       | CALL call attempt:n spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n
 ]]
 -- @include lib/owner_fence
 -- @include lib/budget
@@ -61,4 +61,4 @@ for name in block:gmatch('%S+') do redis.call('SADD', blocked, name) end
 t.step, t.n_calls, t.wave, t.waves = step, #plan, 1, waves
 offer_calls(stay, visit)
 open_waves(t, known)
-return stayed_reply() or {'COMMITTED'}
+return stayed_reply() or {'COMMITTED', declined}

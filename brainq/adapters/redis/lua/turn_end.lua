@@ -7,12 +7,13 @@ which the next turn's keys are made, in the same slot. `lost` is the cost of req
 spends, or "" if the outcome of a model call in progress is unknown. `outcome` is the note that the session keeps of a
 turn with a separate history.
 `stay`: the queues of what the thread continues with, by `visit` (lib/stay). FINAL: it has ended, and the thread has the first step.
+`declined` is the reason if the thread does not have it.
 
 KEYS   session waiting turn budget trace history events guard notices spends mailbox receipts changes flags readiness
 ARGV   base sid tid owner fence:n ending:Ending stop_reason:StopReason text failure item marker outcome
        open_status:TraceStatus open_text first_step tail last diff n_changes:n input:n output:n cache_read:n
        cache_creation:n cost:f? spend lost keep_session_ms:n stay:words visit
-REPLY  ENDED next bounced:words children:words | FINAL next bounced:words children:words brain found... | MORE | CHANGED | LOST
+REPLY  ENDED next bounced:words children:words declined... | FINAL next bounced:words children:words brain found... | MORE | CHANGED | LOST
 ]]
 -- @include lib/owner_fence
 -- @include lib/budget
@@ -72,4 +73,4 @@ close_turn(turn, events, sid, tid, ending, stop_reason, text, failure, first_ste
 if t.flag then redis.call('HDEL', flags, t.flag) end
 local next_turn = go_to_next(s.paused == '1', t.brain)
 bounced, children = table.concat(bounced, ' '), table.concat(children, ' ')
-return stayed and final_reply(next_turn, bounced, children, t.brain or '') or {'ENDED', next_turn, bounced, children}
+return stayed and final_reply(next_turn, bounced, children, t.brain or '') or {'ENDED', next_turn, bounced, children, declined}

@@ -214,6 +214,14 @@ LATE = _counter(
     always=tuple((effect.value,) for effect in Effect),
 )
 
+DECLINED = _counter(
+    "brainq_offers_declined",
+    "Offers of a thread to continue with what its work opens that were declined, by reason. Work that was opened is "
+    "then sent to its queue.",
+    "reason",
+    unit="{offer}",
+)
+
 STEP_FAILURES = _counter(
     "brainq_finalizer_failures",
     "Finalizer steps that failed and will be retried (`again`) or were abandoned (`dead`).",

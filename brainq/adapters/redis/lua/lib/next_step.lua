@@ -13,7 +13,7 @@ local function ring_next_step(is_sent)
 end
 
 local function take_next_step(is_sent)
-  if owner ~= '' and (not is_sent or nobody_waits('finalize')) then
+  if owner ~= '' and (not is_sent or waiting_in('finalize') == 0) then
     redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', owner, 'fin_fence', fence + 1, 'fin_tries', 1,
       'fin_lease', now + lease_ms, 'fin_rung', now, 'fin_retry_at', 0, 'fin_failing_since', 0, 'fin_lost', 1)
     return true

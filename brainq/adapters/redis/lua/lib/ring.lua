@@ -56,10 +56,10 @@ local function ring_anew(queue, sid, id, suffix, args, root, tool, since_s)
   ring(queue, sid, id, suffix .. '.again-' .. now, args, root, tool, since_s)
 end
 
--- Return whether a queue is empty. It is unknown if the broker is elsewhere.
-local function nobody_waits(queue)
+-- Return how many bells wait in a queue. It is unknown, and more than any number, if the broker is elsewhere.
+local function waiting_in(queue)
   local key = bell_key(queue)
-  return key ~= '' and redis.call('LLEN', key) == 0
+  return key == '' and math.huge or redis.call('LLEN', key)
 end
 
 -- Return whether operators have stopped anything (lib/stops). It is read together with the mark, so that it costs no

@@ -9,10 +9,10 @@
 -- @lazy
 local function take_call(call, c)
   local visit = visit_for(c.effect, tid)
-  local remaining_ms = visit and time_left_ms() or 0
-  if remaining_ms <= 0 then return false end
-  local t = read(turn, {'step', 'brain', 'format', 'pin'})
-  if refusal(visit.brains, t, turn) then return false end
+  if not visit then return false end
+  local remaining_ms, t = time_left_ms(), read(turn, {'step', 'brain', 'format', 'pin'})
+  local why = remaining_ms <= 0 and 'expired' or refusal(visit.brains, t, turn)
+  if why then return decline(why) end
   local more, attempt = read_call(call, {'spec', 'cap_ms', 'edited', 'waits_at', 'dispatched_at'}), tonumber(c.attempt)
   more.effect, more.tool = c.effect, c.tool
   begin_attempt(call, attempt, c, visit.owner, visit.lease_ms)
@@ -24,13 +24,14 @@ end
 -- was claimed.
 -- @lazy
 local function take_turn(t)
-  local visit = t.cancel ~= '1' and visit_for('turns', tid)
-  if not visit or time_left_ms() <= 0 then return false end
+  local visit = visit_for('turns', tid)
+  if not visit then return false end
   local more = read(turn, {'brain', 'format', 'pin', 'builds', 'lost_attempts'})
   more.step, more.isolated, more.awaits = t.step, t.isolated, 'coordinator'
   -- Only a claim by a doorbell decides which build begins a turn, and whether a turn goes to quarantine.
-  local is_plain = (t.step ~= '0' or visit.declared == '') and (more.lost_attempts or '0') == '0'
-  if not is_plain or refusal(visit.brains, more, turn) then return false end
+  local why = t.cancel == '1' and 'cancelled' or time_left_ms() <= 0 and 'expired' or t.step == '0' and visit.declared ~= '' and 'begins'
+    or (more.lost_attempts or '0') ~= '0' and 'suspect' or refusal(visit.brains, more, turn)
+  if why then return decline(why) end
   local fence = t.fence + 1
   own_turn(more, fence, visit)
   stayed = {reply = {'TURN', fence, now}, reads = visit.reads}

@@ -7,8 +7,8 @@
 local function take_final(tid)
   local visit = visit_for('finalize', tid)
   if not visit then return false end
-  local t = read(turn, {'brain', 'format', 'pin'})
-  if refusal(visit.brains, t, turn) then return false end
+  local why = refusal(visit.brains, read(turn, {'brain', 'format', 'pin'}), turn)
+  if why then return decline(why) end
   redis.call('HSET', turn, 'fin_owner', visit.owner, 'fin_fence', 1, 'fin_tries', 1, 'fin_lost', 1, 'fin_ahead', '',
     'fin_lease', now + visit.lease_ms)
   stayed = visit
