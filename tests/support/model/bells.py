@@ -6,7 +6,7 @@ import json
 from random import Random
 from typing import Any, cast
 
-from brainq.adapters.celery.names import ALL_QUEUES, queue_keys
+from brainq.adapters.celery.names import ALL_QUEUES, queue_key, queue_keys
 from brainq.adapters.redis.keys import Keys
 from brainq.runtime.settings.deployment import Settings
 from tests.support.model.client import ModelClient
@@ -34,6 +34,7 @@ class Bells:
     def __init__(self, client: ModelClient, settings: Settings) -> None:
         self.keys = Keys(settings.key_prefix)
         self._client = client
+        self._settings = settings
         self._queues = [key for queue in ALL_QUEUES for key in queue_keys(settings, queue)]
         self._pop, self._pop_all = client.many([("SCRIPT", "LOAD", _POP), ("SCRIPT", "LOAD", _POP_ALL)])
 
@@ -53,3 +54,14 @@ class Bells:
         """Return the task name and the arguments of a bell."""
         message = json.loads(bell)
         return message["headers"]["task"], json.loads(message["body"])[0]
+
+    def waiting(self, queue: str, word: str) -> tuple[list[str], list[str]]:
+        """Return the bells in the first list of a queue, and the members that wait for a place in it."""
+        lists = ("LRANGE", queue_key(self._settings, queue), 0, -1), ("ZRANGE", self.keys.tenant_queue(word), 0, -1)
+        bells, members = self._client.many(lists)
+        return bells, members
+
+    @staticmethod
+    def queue(bell: str) -> str:
+        """Return the name of the queue of a bell."""
+        return json.loads(bell)["properties"]["delivery_info"]["routing_key"]

@@ -36,6 +36,8 @@ def check_ending(schedule: Schedule) -> None:
     replies = iter(client.many(commands))
     left = [key for key in next(replies) if key != CLOCK]
     require(not left, "keys without a lifetime are left", *left)
+    for process in schedule.processes:
+        process.visits.check_threads()
     read: list[str] = []
     for session, history in zip(sessions, replies, strict=True):
         read += _check_history(session, history)

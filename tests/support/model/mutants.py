@@ -159,4 +159,14 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "stop_reason == 'answered' and item ~= ''",
         "stop_reason == 'answered'",
     ),
+    "a thread continues with a call that nobody has claimed": (
+        "step_commit",
+        "  begin_attempt(call, attempt, c, visit.owner, visit.lease_ms)\n",
+        "",
+    ),
+    "a thread continues though others wait longer": (
+        "turn_end",
+        "if free < 0 then return decline('waiting') end",
+        "",
+    ),
 }

@@ -36,12 +36,12 @@ class PeopleRules:
 
     def check(self, name: str, given: Mapping[str, Any], reply: list[str], now_ms: int) -> None:
         """Raise BrokenRule if the reply is wrong. The turns are still as they were before the script ran."""
-        if name == "call_claim" and reply[0] == "GO":
-            known = self._turns[given["turn"]]
-            require(not known.cancel, "a call of a cancelled turn was claimed", _holder(known, given["call"]))
-            if reply[4] != "read_only":
+        if claimed := _claimed(name, given, reply):
+            known, (call, effect) = self._turns[given["turn"]], claimed
+            require(not known.cancel, "a call of a cancelled turn was claimed", _holder(known, call))
+            if effect != "read_only":
                 standing = [hold for hold in known.standing().values() if _stands(hold, now_ms)]
-                require(not standing, "a call was claimed while a hold stands", given["call"], *standing)
+                require(not standing, "a call was claimed while a hold stands", call, *standing)
         if name == "approval_decide" and reply[0] in ("APPROVED", "DENIED"):
             holder = _holder(self._turns[given["turn"]], given["call"])
             self._decisions[holder] += 1
@@ -82,6 +82,13 @@ class PeopleRules:
         if ask:
             approved, label = self._approved.get(holder), arguments["hash"]
             require(approved == label, "a call started with other arguments than approved", approved, label)
+
+
+def _claimed(name: str, given: Mapping[str, Any], reply: list[str]) -> tuple[str, str] | None:
+    """Return the call that the script claimed, and its effect."""
+    if name == "call_claim" and reply[0] == "GO":
+        return given["call"], reply[4]
+    return (reply[1], reply[6]) if reply[0] == "CALL" else None
 
 
 def _holder(known: Known, call: str) -> str:

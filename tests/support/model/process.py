@@ -45,6 +45,7 @@ from tests.support.model.room_rules import CAPPED
 from tests.support.model.scripts import WatchedScripts
 from tests.support.model.stand_ins import BRAIN, Accepted, Beats, Intents, NoChildren, NoLateSteps, Step, Stops
 from tests.support.model.thinker import RandomThinker
+from tests.support.model.visits import ModelVisits
 from tests.support.only import only
 from tests.support.stand_in import stand_in
 
@@ -94,6 +95,7 @@ class Outside:
     give_way: Callable[[], None]
     fails: Callable[[], bool]
     waits: Callable[[], bool]
+    seed: int
 
 
 class AloneProcess:
@@ -225,6 +227,7 @@ class Process:
             late=cast(Any, NoLateSteps(only(FinalizerRuntime(BRAIN, StepOrder(_steps(state, outside)))), rng)),
             visit_s=0.0 if owner.startswith("w0") else 3600.0,
         )
+        self.visits = ModelVisits(outside.seed, self)
         self.lost_turns = LostTurns(
             state=state.sweeper,
             accepted=stand_in(accepted),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -30,6 +29,7 @@ from tests.support.model.scripts import CLOCK, WatchedScripts
 from tests.support.model.stand_ins import REFUSED, Accepted, Intents
 from tests.support.model.state import StateRules
 from tests.support.model.tasks import Tasks
+from tests.support.model.visits import VisitRules
 
 OPERATIONS = 28  # of the schedule, each one fault, one thing begun, or a few commands of a task
 WORKERS = 3
@@ -43,6 +43,7 @@ BACKLOG = 14  # of sixteen seeds: the finalizer pool is behind, and sweepers sen
 USUAL_PLACES = {"finalize": 8, "read_only": 16}  # in the lists that tenants take turns for
 PLACES_OF_WRITES = 2
 PLACES = (1, 2, 8)  # in each of them, in each eighth seed, those with a backlog among them: by the seed, too
+CROWDED_VISITS = 7  # of eight seeds, and threads continue with what they open
 CROWDED = 4  # of eight seeds: one place in each, and much room, so that calls wait
 POOL_IS_AWAY = 0.9  # how often, then, nobody looks at its queue
 MOST_BURST = 8  # commands that one task may run before another one may
@@ -72,11 +73,12 @@ class Schedule:
         self.cap = CAPS[seed // len(ROOMS) % len(CAPS)]
         self._cap_changes = seed // len(ROOMS) // len(CAPS) % 2 == 0
         self._backlog = seed % 16 == BACKLOG
-        few = {BACKLOG % 8: PLACES[seed // 16 % len(PLACES)], CROWDED: 1}
+        few = {BACKLOG % 8: PLACES[seed // 16 % len(PLACES)], CROWDED: 1, CROWDED_VISITS: 1}
         self._places = few.get(seed % 8)
         self._sessions = CROWD if self.room[0] < MOST_TURNS else SESSIONS
         self._most = max(MOST_TURNS + bool(self.cap), len(self._sessions))
         self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room, self.cap), BellRules(self._places_of))
+        self.visit_rules = VisitRules(bells)
         self.functions = Functions(self._may_start, lambda token: self._people.answer_at_once(token))
         self.accepted = Accepted(self._watch)
         self.inputs = Inputs(self.tasks.give_way)
@@ -94,6 +96,7 @@ class Schedule:
             self.tasks.give_way,
             self._step_fails,
             self._waits,
+            seed,
         )
         self.processes = [self._process(f"w{number}") for number in range(WORKERS)]
         self._faults = Faults(self)
@@ -147,6 +150,7 @@ class Schedule:
         self.log.append((task.label if task else "", name, str(given.get("call", "")), *map(str, reply[:3])))
         if state is not None:
             self.rules.check(name, given, reply, state, self.now_ms)
+            self.visit_rules.check(name, given, reply)
             for known in self.rules.newly_cancelled:
                 for process in self.processes:
                     process.stops.tell(self.rng, known.session_id, known.turn_id)
@@ -175,12 +179,7 @@ class Schedule:
         task, args = self.bells.read(bell)
         self.rules.bells.taken(args)
         process = self.rng.choice(self.processes)
-        machine: Mapping[str, Callable[..., str]] = {
-            "brainq.turn.advance": process.coordinator.advance,
-            "brainq.call.run": partial(process.runner.run, abandon=_never),
-            "brainq.finalize.step": process.finalizer.run,
-        }
-        self.spawn(f"{task[7:]} {args[1:]}", process, lambda: machine[task](*args))
+        self.spawn(f"{task[7:]} {args[1:]}", process, process.visits.answer(self.bells.queue(bell), task, args))
 
     def some_turn(self, *states: str) -> Known | None:
         """A turn in one of the states."""
@@ -355,7 +354,3 @@ class Schedule:
         """Leave no greenlet behind."""
         for process in {id(task.process): task.process for task in self.tasks.alive}.values():
             self.tasks.kill_of(process)
-
-
-def _never(_: object) -> None:
-    raise AssertionError("the model's functions keep no thread")

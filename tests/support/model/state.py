@@ -63,9 +63,9 @@ FENCED = {
     "step_begin": "GO",
     "step_delta": "OK",
     "step_retry": "OK",
-    "step_commit": "COMMITTED",
+    "step_commit": "COMMITTED CALL TURN",
     "turn_wait": "WAITS",
-    "turn_end": "ENDED",
+    "turn_end": "ENDED FINAL",
 }
 _TURN = {state.value: {move.value for move in moves} for state, moves in TURN_MOVES.items()}
 _CALL = {status.value: {move.value for move in moves} for status, moves in TRACE_MOVES.items()}
@@ -91,6 +91,7 @@ class StateRules:
         self.paused: set[str] = set()
         self._begun: list[Known] = []  # turns that began in the script
         self._went_on = False  # one that was parked did
+        self._continued: tuple[Known, str] | None = None  # the call that the script claimed for its thread
 
     def watch(self, known: Known) -> None:
         self.turns[self._keys.turn(known.session_id, known.turn_id)] = known
@@ -101,12 +102,12 @@ class StateRules:
 
     def check(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str], now_ms: int) -> None:
         """Raise BrokenRule if the script changed the state in a way that is not allowed."""
-        if FENCED.get(name) == reply[0]:
+        if reply[0] in FENCED.get(name, "").split():
             before = self.turns[given["turn"]]
             held = (before.state, before.owner, before.fence)
             fits = held == ("active", given["owner"], str(given["fence"]))
             require(fits, f"{name} wrote without the fence", given["owner"], given["fence"], "but", *held)
-        if name == "call_settle" and reply[0] == "SETTLED":
+        if name == "call_settle" and reply[0] in ("SETTLED", "CALL", "TURN"):
             status = self.turns[given["turn"]].status(given["call"])
             is_repeat = status == given["status"]  # whose first reply was lost
             require(status == "running" or is_repeat, "a call that does not run was settled", given["call"], status)
@@ -118,6 +119,7 @@ class StateRules:
         self.newly_cancelled = []
         self._went_on = False
         claimed = self.turns[given["turn"]] if (name, reply[0]) == ("turn_claim", "GO") else None
+        self._continued = (self.turns[given["turn"]], reply[1]) if reply[0] == "CALL" else None
         moved = [
             (known, line) for known, line in zip(self.turns.values(), state[:-2], strict=True) if line != known.line
         ]
@@ -172,8 +174,10 @@ class StateRules:
         old = known.statuses + [""] * (len(new.statuses) - len(known.statuses))
         for place, (was, status) in enumerate(zip(old, new.statuses, strict=True)):
             if was != status:
-                legal = status in (_CALL[was] if was else _FIRST_CALL)
                 call = f"c{place // MOST_CALLS}-{place % MOST_CALLS}"
+                # One script dispatches the call and claims it for its thread.
+                seen = "dispatched" if status == "running" and self._continued == (known, call) else status
+                legal = seen in (_CALL[was] if was else _FIRST_CALL)
                 require(legal, f"{where}: no such move of a call", call, was, status)
                 opened = known.cancel and was in ("planned", "parked") and status in ("waiting", "dispatched")
                 require(not opened, f"{where}: a cancelled turn opened a call", call, was, status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from brainq.adapters.redis.turns import RedisTurns
@@ -19,10 +20,11 @@ from brainq.engine.models.asking.deferred import PermitDeferred
 from brainq.engine.turn.begin import begin_history
 from brainq.engine.turn.call_plan import Schedulable, ToolScheduler
 from brainq.engine.turn.decide import BUDGET_ENDS, End
-from brainq.engine.turn.owned_turn import LOST, LoopEnd, OwnedTurn, StepOutcome, did_or_lost
+from brainq.engine.turn.owned_turn import LOST, Did, LoopEnd, Lost, OwnedTurn, StepOutcome
 from brainq.engine.turn.prompt.request_messages import TurnMailbox, input_messages, readiness_word
+from brainq.engine.turn.replies import commit_in_visit
 from tests.support.model.auxiliary import compact, open_wave, outcome_of_compaction
-from tests.support.model.rules import require
+from tests.support.model.rules import BrokenRule
 from tests.support.model.stand_ins import EFFECTS
 
 MOST_CALLS = 3
@@ -88,10 +90,10 @@ class RandomThinker:
             return LoopEnd(ANSWERED, message, Spend(step=step, input_tokens=5, output_tokens=5))
         if roll < 0.3:
             raise PermitDeferred("m:m", RateWait(rng.choice((0.5, 4.0, 12.0)), "stop"))
-        return self._ask(claim, step)
+        return self._ask(turn, step)
 
-    def _ask(self, claim: TurnClaim, step: int) -> StepOutcome:
-        rng = self._rng
+    def _ask(self, turn: OwnedTurn, step: int) -> StepOutcome:
+        rng, claim = self._rng, turn.claim
         ids = [call_id(step, index) for index in range(rng.randint(1, MOST_CALLS))]
         denied = {place: rng.choice(("duplicate", "blocked", "validation")) for place in ids if rng.random() < 0.1}
         allowed = [place for place in ids if place not in denied]
@@ -99,13 +101,17 @@ class RandomThinker:
             words = self._turns.claim_budget(claim.session_id, claim.turn_id, "tool_calls", allowed)
             refused = [place for place, word in zip(allowed, words, strict=True) if word in OVER]
             denied |= dict.fromkeys(refused, "budget")
-        done = self._commit(claim, step, ids, denied)
+        done = self._commit(turn, step, ids, denied)
         if isinstance(done, CallsOverBudget):
-            done = self._commit(claim, step, ids, denied | dict.fromkeys(done.calls, "budget"))
-            require(not isinstance(done, CallsOverBudget), "calls that are paid for were refused", done)
-        return did_or_lost(done == "COMMITTED", "committed calls")
+            done = self._commit(turn, step, ids, denied | dict.fromkeys(done.calls, "budget"))
+        if isinstance(done, CallsOverBudget):
+            raise BrokenRule(f"calls that are paid for were refused: {done}")
+        return done
 
-    def _commit(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> object:
+    def _commit(
+        self, turn: OwnedTurn, step: int, ids: list[str], denied: dict[str, str]
+    ) -> Did | Lost | CallsOverBudget:
+        claim = turn.claim
         calls = self._plan(claim, step, ids, denied)
         message = Message(
             role="assistant",
@@ -113,7 +119,8 @@ class RandomThinker:
             turn=claim.turn_id,
             step=step,
         )
-        return self._turns.commit_calls(claim, step, message, calls, Spend(step=step, input_tokens=5), "", ())
+        spend = Spend(step=step, input_tokens=5)
+        return commit_in_visit(turn, partial(self._turns.commit_calls, claim, step, message, calls, spend, "", ()))
 
     def _plan(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> list[PlannedCall]:
         effects = [Effect.READ_ONLY if place in denied else self._rng.choice(EFFECTS) for place in ids]
