@@ -12,8 +12,8 @@ LOSS = Literal["", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Chances:
-    """Of each trip to Redis or SQL, of each doorbell, and of each stop that is told; and a Redis or SQL that is away,
-    once in so many seconds."""
+    """Of each trip to Redis or SQL, of each doorbell, of each stop that is told, and in each second of a worker's
+    orderly stop; and a Redis or SQL that is away, once in so many seconds."""
 
     request_lost: float = 0.001
     reply_lost: float = 0.001
@@ -27,6 +27,7 @@ class Chances:
     bell_late: float = 0.03
     stop_unheard: float = 0.2
     callback_fails: float = 0.05
+    drains: float = 0.02
     redis_away_every_s: float = 45.0
     sql_away_every_s: float = 45.0
 

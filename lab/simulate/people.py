@@ -131,7 +131,7 @@ class People:
         """Do it in the front's process, and again where that died, or could not reach a server."""
 
         def begin() -> None:
-            fronts = [p for p in self._world.processes if p.pool == "front" and not p.is_dead]
+            fronts = [p for p in self._world.processes if p.kind == "front" and not p.is_dead]
             if not fronts:
                 self._do_later(1.0, what, verb, tries)
                 return

@@ -15,6 +15,7 @@ from brainq.adapters.redis.scripts import Scripts
 from brainq.adapters.sql.store import Store
 from brainq.app.wiring.finalizer import make_finalizer
 from brainq.app.wiring.machines import make_coordinator
+from brainq.app.wiring.visits import Visits
 from brainq.app.wiring.wiring import Wiring
 from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
@@ -25,6 +26,8 @@ from brainq.engine.finalize.steps import QuarantinedStepError
 from brainq.engine.jobs import Backoff
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.tool import Tool
+from brainq.engine.visit import VISIT_S
+from brainq.runtime.processes.pool_threads import PoolThreads
 from brainq.runtime.settings.deployment import Settings
 from lab.simulate.hub import Hub, VirtualEvent
 from lab.simulate.lines import Line
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from lab.simulate.world import World
 
 JOIN_EVERY_S = 5.0
+VISITS_S = (VISIT_S, 10.0, 60.0)  # by the process: a step of these models takes longer than VISIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +81,16 @@ class VirtualStops(RedisStopSignals):
 
 @dataclass(eq=False)
 class Process:
-    """`owner` as Wiring has it. `busy` are the tasks that its pool runs."""
+    """A worker. `kind` is its name in POOLS, and `threads` are those of the pools that it serves."""
 
     world: World
     name: str
-    pool: str
+    kind: str
     brain: Brain
-    threads: int
+    threads: PoolThreads
     is_dead: bool = False
     frozen_until_us: int = 0
     frozen_at_us: list[int] = field(default_factory=list[int])
-    busy: int = 0
     lines: list[Line] = field(default_factory=list[Line])
     children: list[Process] = field(default_factory=list["Process"])
     on_death: VirtualEvent | None = None
@@ -95,7 +98,7 @@ class Process:
     def __post_init__(self) -> None:
         self.stops: VirtualStops | None = None
         servers = self.world.servers
-        serves = names.effects_of_queues(names.POOL_QUEUES.get(self.pool, ()))
+        serves = names.effects_of_queues([q for pool in self.threads.pools for q in names.POOL_QUEUES[pool]])
         self.wiring = Wiring(
             servers.settings, self.brain, redis_url=f"unix://{servers.socket_path}", owner=self.name, serves=serves
         )
@@ -110,19 +113,26 @@ class Process:
                 stack.enter_context(mock.patch.object(wiring_state, name, stand_in))
             _ = self.wiring.state
         built["quarantine"] = VirtualQuarantine(self.world, self)
+        built["visits"] = Visits(self.wiring, self.threads, self.world.servers.hub.rng.choice(VISITS_S))
+
+    @property
+    def busy(self) -> int:
+        """How many threads of its pools are in use."""
+        return sum(self.threads.busy(pool) for pool in self.threads.pools)
 
     def begin(self) -> None:
         """Its threads beside the pool's. In one of its own tasks."""
         hub = self.world.servers.hub
         self.wiring.state.presence.begin()
         hub.spawn("join", self, self._keep_joining, after_s=JOIN_EVERY_S)
-        if self.pool == "coordinator":
+        pools = self.threads.pools
+        if "coordinator" in pools:
             hub.spawn("sweeper", self, self._sweep, after_s=hub.rng.random())
             _ = self.wiring.coordinator
-        elif self.pool in ("parallel", "serial"):
+        if pools & {"parallel", "serial"}:
             executor: Any = self.wiring.runner.executor
             executor._processes = VirtualToolProcesses(executor)
-        elif self.pool == "finalizer":
+        if "finalizer" in pools:
             self.wiring.finalizer.late.jobs.backoff = Backoff(0.0, 1.0, 0.0, (1.0, 1.0))  # SQL's clock is the machine's
 
     def listen(self, channels: Any) -> None:
@@ -132,12 +142,12 @@ class Process:
 
     def answer(self, task: str, args: list[Any], place: Place) -> str:
         """What a worker does with a doorbell."""
+        visits: Any = self.wiring.visits
         match task:
             case names.TURN_ADVANCE:
-                return self.wiring.coordinator.advance(*args)
+                return visits.advance(*args, self.world.events, place.abandon)
             case names.CALL_RUN:
-                run_call: Any = self.wiring.runner.run
-                return run_call(*args, place.abandon)
+                return visits.run_call(*args, self.world.events, place.abandon)
             case names.FINALIZE_STEP:
                 return self.wiring.finalizer.run(*args)
             case _:
@@ -175,22 +185,23 @@ class Process:
 class Place:
     """A thread of a pool, taken by the answer to one doorbell until that is over, or abandoned."""
 
-    def __init__(self, world: World, process: Process) -> None:
+    def __init__(self, world: World, process: Process, pool: str) -> None:
         self._world = world
         self._process = process
-        self._is_taken = True
-        process.busy += 1
+        self._pool = pool
+        self._is_taken = process.threads.try_take(pool)
+        assert self._is_taken
 
     def leave(self) -> None:
         if self._is_taken:
             self._is_taken = False
-            self._process.busy -= 1
+            self._process.threads.give_back(self._pool)
             self._world.take_soon()
 
     def abandon(self, settle: Callable[[], str]) -> None:
         """The call's function keeps its thread, and the pool gets another one for it."""
-        self.leave()
         self._world.note(self._process.name, "abandoned", settle())
+        self.leave()
 
 
 class VirtualToolProcesses:

@@ -22,6 +22,7 @@ class Report:
     fired: Counter[str] = field(default_factory=Counter[str])
     endings: Counter[str] = field(default_factory=Counter[str])
     effects: Counter[str] = field(default_factory=Counter[str])
+    continued: Counter[str] = field(default_factory=Counter[str])
     digests: list[str] = field(default_factory=list[str])
     broken: list[str] = field(default_factory=list[str])
     trace: list[str] = field(default_factory=list[str])
@@ -40,6 +41,7 @@ class Report:
             f"rate:     {rate:.0f} turns/s over {self.took_s:.0f} s; {rate_cpu:.0f} a second of CPU",
             f"endings:  {_counted(self.endings)}",
             f"effects:  {_counted(self.effects)}",
+            f"continued: {_counted(self.continued)}",
             f"faults:   {_counted(self.fired)}",
             f"trace:    {self.digest}",
             f"broken promises: {len(self.broken)}",

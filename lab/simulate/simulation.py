@@ -85,6 +85,7 @@ class Simulation:
         report.fired.update(world.faults.fired)
         report.endings.update(world.endings)
         report.effects.update(world.ledger.counts)
+        report.continued.update(world.events.counts)
         report.digests.append(world.digest)
         if not report.broken:
             report.trace = list(world.shown)

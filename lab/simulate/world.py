@@ -12,7 +12,11 @@ from typing import Any, cast
 from brainq.adapters.celery import names
 from brainq.adapters.redis.connection import is_redis_unavailable
 from brainq.adapters.sql.engine import is_sql_unavailable
+from brainq.contracts.claim import Opened
 from brainq.engine.tools.context import RunContext
+from brainq.engine.visit import pool_of
+from brainq.runtime.observe.work_events import WorkEvents
+from brainq.runtime.processes.pool_threads import PoolThreads
 from lab.simulate.brain import ONCE, make_brain
 from lab.simulate.faults import LONGEST_AWAY_S, LONGEST_FREEZE_S, LONGEST_LATE_S, Chances, Faults
 from lab.simulate.hub import Killed, Task
@@ -22,9 +26,16 @@ from lab.simulate.lines import Line
 from lab.simulate.people import People
 from lab.simulate.process import Place, Process, Servers
 
-POOLS = {"coordinator": (2, 8), "parallel": (2, 4), "serial": (2, 1), "finalizer": (2, 4), "front": (1, 0)}
-"""Of each pool how many processes, and how many threads each."""
+THREADS = {"coordinator": 8, "parallel": 4, "serial": 1, "finalizer": 4}
+POOLS: dict[str, tuple[int, dict[str, int]]] = {
+    **{pool: (1, {pool: count}) for pool, count in THREADS.items()},
+    "all": (2, THREADS),
+    "front": (1, {}),
+}
+"""Of each kind of process how many there are, and the threads of the pools that it serves. Those of several pools
+continue with what their work opens."""
 TAKE_AFTER_S = 0.003
+FULL_FOR_S = 0.1  # then a message that was taken looks again for a free thread
 LOOK_EVERY_S = 1.0
 CALM_AFTER_S = 30.0  # after the last turn was submitted nothing goes wrong any more
 MOST_S = 7_200.0  # a turn whose sender died waits an hour to be called ready
@@ -58,6 +69,7 @@ class World:
         self.processes: list[Process] = []
         self.is_over = False
         self.endings = Counter[str]()
+        self.events = Continued(self)
         self._quiet = 0
         self._began_us = self.hub.now_us
 
@@ -90,7 +102,8 @@ class World:
         began_us = self.hub.now_us
         self.hub.run(lambda: self.is_over or self.hub.now_us - began_us > MOST_S * 1_000_000)
         if not self.is_over:
-            self.break_promise(f"turns do not end: {self.unfinished()[:5]}")
+            busy = [f"{process.name} {process.busy}" for process in self.processes if process.busy]
+            self.break_promise(f"turns do not end: {self.unfinished()[:5]}; threads in use: {busy}")
         self._stop()
         judge(self)
 
@@ -149,7 +162,7 @@ class World:
 
     def child(self, parent: Process) -> Process:
         """One that works on a suspect by itself, and ends with its parent."""
-        child = self._make("alone", 0)
+        child = self._make("alone", {})
         parent.children.append(child)
         return child
 
@@ -171,7 +184,7 @@ class World:
             self._bury(process)
             if process in self.processes:
                 self.processes.remove(process)
-                self.hub.after(0.5 + self._rng.random() * 2.5, lambda: self._start(process.pool))
+                self.hub.after(0.5 + self._rng.random() * 2.5, lambda: self._start(process.kind))
 
         self.hub.after(0.0, bury)
 
@@ -185,16 +198,16 @@ class World:
         if process.on_death is not None:
             process.on_death.set()
 
-    def _start(self, pool: str) -> None:
+    def _start(self, kind: str) -> None:
         if self.is_over:
             return
-        process = self._make(pool, POOLS[pool][1])
+        process = self._make(kind, POOLS[kind][1])
         self.processes.append(process)
         self.hub.spawn("begin", process, process.begin)
 
-    def _make(self, pool: str, threads: int) -> Process:
-        self._numbers[pool] += 1
-        return Process(self, f"{pool}{self._numbers[pool]}", pool, self.brain, threads)
+    def _make(self, kind: str, threads: dict[str, int]) -> Process:
+        self._numbers[kind] += 1
+        return Process(self, f"{kind}{self._numbers[kind]}", kind, self.brain, PoolThreads(threads))
 
     def _stop(self) -> None:
         for process in self.processes:
@@ -228,7 +241,7 @@ class World:
         self._is_taking = False
         wanted: list[tuple[str, str]] = []
         for pool, queues in names.POOL_QUEUES.items():
-            free = sum(max(0, p.threads - p.busy) for p in self._awake(pool))
+            free = sum(p.threads.free(pool) for p in self._awake(pool))
             keys = [key(self.servers.settings, queue) for key in (names.queue_key, names.later_key) for queue in queues]
             wanted += [(pool, key) for key in keys for _ in range(min(free, 2))]
         found = self.servers.client.now([("RPOP", key) for _, key in wanted]) if wanted else []
@@ -239,7 +252,11 @@ class World:
             self.take_soon()
 
     def _awake(self, pool: str) -> list[Process]:
-        return [p for p in self.processes if p.pool == pool and not p.is_dead and p.frozen_until_us <= self.hub.now_us]
+        return [
+            p
+            for p in self.processes
+            if pool in p.threads.pools and not (p.is_dead or p.threads.draining or p.frozen_until_us > self.hub.now_us)
+        ]
 
     def _arrives(self, pool: str, key: str, text: str) -> None:
         """A worker has popped it."""
@@ -257,12 +274,14 @@ class World:
 
     def _begin(self, pool: str, task: str, args: list[Any]) -> None:
         awake = self._awake(pool)
-        free = [p for p in awake if p.busy < p.threads] or awake
-        if not free:
+        if not awake:
             self.note("nobody takes", task, *args[1:])
             return
+        if not (free := [p for p in awake if p.threads.free(pool)]):
+            self.hub.after(FULL_FOR_S, lambda: self._begin(pool, task, args))
+            return
         process = self._rng.choice(free)
-        place = Place(self, process)
+        place = Place(self, process, pool)
 
         def answer() -> None:
             try:
@@ -301,6 +320,7 @@ class World:
         """Once a second: is it over?"""
         if self.people.last_s is not None and self.hub.now_s - self.people.last_s > CALM_AFTER_S:
             self.faults.is_calm = True
+        self._drain()
         self.take_soon()
         is_quiet = self.faults.is_calm and not self.unfinished()
         thawed = all(p.frozen_until_us <= self.hub.now_us for p in self.processes)
@@ -309,6 +329,16 @@ class World:
             self.is_over = True
             return
         self.hub.after(LOOK_EVERY_S, self._look)
+
+    def _drain(self) -> None:
+        """Now and then a worker is told to stop: it takes nothing more, and ends when its work is over."""
+        for process in self.processes:
+            if process.threads.draining and not process.busy and not process.is_dead:
+                self.kill(process)
+        if self.faults.happens(self.faults.chances.drains):
+            process = self._rng.choice([process for process in self.processes if process.threads.pools])
+            process.threads.draining = True
+            self._fire("drains", process.name)
 
     def unfinished(self) -> list[str]:
         """Turns that somebody has yet to act on."""
@@ -341,6 +371,18 @@ class World:
         process = cast(Process, effect.owner)
         frozen = process.frozen_until_us > effect.began_us
         return frozen or any(until_us > effect.began_us for name, _, until_us in self.away if name == "redis")
+
+
+class Continued(WorkEvents):
+    """Counts the work that threads continue with."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.counts = Counter[str]()
+
+    def began(self, claim: Opened) -> None:
+        self.counts[pool_of(claim)] += 1
+        self._world.note("continues", claim.owner, claim.turn_id, pool_of(claim))
 
 
 def _word(reply: object) -> str:

@@ -111,7 +111,8 @@ def test_promises_hold_under_many_faults() -> None:
     with Simulation() as simulation:
         report = run(simulation, "many", HARD_TURNS, HARD)
     assert not report.broken, told(report)
-    assert set(report.fired) >= {"dies before", "dies after", "frozen", "redis lost"} | BELLS
+    assert set(report.fired) >= {"dies before", "dies after", "frozen", "redis lost", "drains"} | BELLS
+    assert set(report.continued) == {"coordinator", "parallel", "serial", "finalizer"}
 
 
 @pytest.mark.full
