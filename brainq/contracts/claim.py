@@ -342,11 +342,10 @@ class CallRef:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """The facts about a call that its turn records.
+    """The facts about a call, and about its newest attempt, that its turn records.
 
-    attempt: the number of its newest attempt.
-    client_arguments: the beginning of its arguments if the client runs it.
     is_awaited: whether it still waits for a result from outside, so that a result would not be late.
+    has_begun: whether the newest attempt of a write was allowed to call its function.
     """
 
     status: TraceStatus
@@ -355,8 +354,9 @@ class CallFacts:
     attempt: int
     idempotent: bool
     step: int
-    client_arguments: str | None = None
+    client_arguments: str | None = None  # the beginning of them, if the client runs it
     is_awaited: bool = True
+    has_begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)

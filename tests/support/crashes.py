@@ -60,7 +60,10 @@ def dying_after(writes: int) -> Generator[None]:
         return act
 
     with pytest.MonkeyPatch.context() as patched:
-        for owner, name in ((Database, "write"), (Database, "write_returning"), (Transaction, "commit")):
+        for owner, name in (
+            *((Database, verb) for verb in ("write", "put", "write_returning")),
+            (Transaction, "commit"),
+        ):
             patched.setattr(owner, name, counted(getattr(owner, name)))
         patched.setattr(Client, "execute_command", counted(Client.execute_command, is_write=_is_write))
         patched.setattr(Client, "replies", counted(Client.replies, is_write=_are_writes))

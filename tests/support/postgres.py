@@ -80,7 +80,7 @@ class EmptiedDatabase:
         return [name for (name,) in self._connection.execute(query, (given,))]
 
 
-class _User(TypedDict, total=False):
+class User(TypedDict, total=False):
     user: str
     extra_groups: list[str]
 
@@ -101,20 +101,9 @@ class PostgresServer:
         self._numbers = itertools.count(1)
 
     def start(self) -> PostgresServer:
-        user = _unprivileged(self.directory)
+        user = unprivileged(self.directory)
         data = self.directory / "data"
-        made = subprocess.run(
-            [
-                *(postgres_binary("initdb"), "-D", data, "-U", "postgres"),
-                *("--auth-local=trust", "--auth-host=scram-sha-256"),
-                *("--encoding=utf8", "--locale=C.UTF-8", "--no-sync"),
-            ],
-            capture_output=True,
-            check=False,
-            text=True,
-            **user,
-        )
-        assert made.returncode == 0, f"initdb failed: {made.stderr}"
+        init_database(data, user, "scram-sha-256")
         options = [part for option in _FAST for part in ("-c", option)]
         if self._port is not None:
             options += ["-c", "listen_addresses=127.0.0.1", "-p", str(self._port)]
@@ -201,7 +190,22 @@ def postgres_binary(name: str) -> Path:
     return Path(found.origin).parent / "pginstall" / "bin" / name
 
 
-def _unprivileged(directory: Path) -> _User:
+def init_database(data: Path, user: User, auth: str) -> None:
+    """Make the files of a new server. `auth` is how it knows who comes over a network."""
+    run_program(
+        *("initdb", "-D", data, "-U", "postgres", "--auth-local=trust", f"--auth-host={auth}"),
+        *("--encoding=utf8", "--locale=C.UTF-8", "--no-sync"),
+        user=user,
+    )
+
+
+def run_program(name: str, *arguments: str | Path, user: User) -> None:
+    """Run a program of the server's version, and wait for its success."""
+    done = subprocess.run([postgres_binary(name), *arguments], capture_output=True, check=False, text=True, **user)
+    assert done.returncode == 0, f"{name} failed: {done.stderr}"
+
+
+def unprivileged(directory: Path) -> User:
     """Return another user, who owns `directory`, if this process is root: Postgres refuses to run as root."""
     if os.geteuid() != 0:
         return {}

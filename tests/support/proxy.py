@@ -112,6 +112,8 @@ class Proxy:
                     continue
                 self._pass_late()
                 for key, _ in selector.select(0.005 if self._late else 0.05):
+                    if self._frozen:
+                        break  # what has come since `freeze` waits, too
                     sock = key.fileobj
                     assert isinstance(sock, socket.socket)
                     if sock is self._listener:

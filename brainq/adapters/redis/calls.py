@@ -214,10 +214,10 @@ class RedisCalls:
     def facts(self, ref: CallRef) -> CallFacts | None:
         """Return the facts of a call, or None if it is gone."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
-        parts = ("status", "tool", "effect", "attempt", "again", "client_said", "early", "completed_by")
+        parts = ("status", "tool", "effect", "attempt", "again", "client_said", "early", "completed_by", "begun")
         fields = [f"{ref.call_id}:{part}" for part in parts]
         found = cast(list[Any], self._scripts.client.hmget(key, fields))
-        status, tool, effect, attempt, again, client, early, completed_by = found
+        status, tool, effect, attempt, again, client, early, completed_by, begun = found
         if not status:
             return None
         return CallFacts(
@@ -229,6 +229,7 @@ class RedisCalls:
             step=int(ref.call_id[1:].split("-")[0]),
             client_arguments=client,
             is_awaited=status in ("running", "parked") and early is None and completed_by is None,
+            has_begun=begun == attempt,
         )
 
     def rung_again_ms(self, ref: CallRef) -> int | None:

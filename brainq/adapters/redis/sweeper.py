@@ -98,7 +98,10 @@ class RedisSweeperState:
     def _drop(self, session_id: str, turn_id: str) -> None: ...
 
     def standing(self, turns: Sequence[TurnKey]) -> list[str]:
-        """Return the standing of each turn: `unknown` to Redis, `unlisted` (no check would ever be due), or `known`."""
+        """Return the standing of each turn.
+
+        It is `unknown` to Redis, `unlisted` (no check would ever be due), `over` (its chain has ended), or `known`.
+        """
         if not turns:
             return []
         reads = [("HGET", self._keys.turn(*turn), "awaits") for turn in turns]
@@ -215,7 +218,9 @@ def _index_member(turn: TurnKey) -> str:
 def _index_state(awaits: str | None, score: object) -> str:
     if awaits is None:
         return "unknown"
-    return "unlisted" if score is None and awaits != "nobody" else "known"
+    if awaits == "nobody":
+        return "over"
+    return "unlisted" if score is None else "known"
 
 
 def overdue_s(client: Client, keys: Keys) -> float:

@@ -1,7 +1,4 @@
-"""Run statements: one write, one read, or several in one transaction.
-
-Each statement is compiled once and then sent to the driver as text.
-"""
+"""Run statements: one write, one read, or several in one transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from typing import Any, NoReturn, Self, cast
 from sqlalchemy import (
     Column,
     ColumnElement,
-    Dialect,
     Engine,
     Executable,
     PoolProxiedConnection,
@@ -29,13 +25,12 @@ from sqlalchemy import (
     tuple_,
 )
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.types import TypeEngine
 
-from brainq.adapters.sql.engine import begin_statement, log_path, sync_file, unprepare, was_in_the_way
+from brainq.adapters.sql.engine import begin_statement, forget_prepared, log_path, sync_file
+from brainq.adapters.sql.fates import LEAVING, Fate, fate_of
+from brainq.adapters.sql.prepared import Prepared, Record
 from brainq.contracts.encryption import ContentCodec
 
-Record = Mapping[str, Any]  # column name -> value
-Convert = Callable[[Any], Any]
 Parameters = Mapping[str, object]
 _NOTHING: Parameters = {}
 UNREADABLE = "unreadable"
@@ -48,99 +43,18 @@ LONGEST_PAUSE_S = 0.5
 MAX_PREPARED = 500  # MAX_PREPARED is more than the code has. Some callers build a new statement for each call.
 
 
-class Prepared:
-    """A statement compiled for one dialect.
+class Transaction:
+    """A transaction on one connection. Its methods raise SQLAlchemy's errors.
 
-    names   the parameters given at each run; other parameters are constants of the statement
-
-    A turn runs about twenty short statements, and SQLAlchemy's execution of one costs three times what SQLite needs for
-    it. So the text and the conversions of values are taken from SQLAlchemy once.
-
-    Raises KeyError if the statement has a parameter that is not in `names`.
+    is_repeatable   whether its first statement may run again, on another connection, if it is unknown whether it ran
     """
 
-    def __init__(self, statement: Executable, dialect: Dialect, names: Sequence[str], *, many: bool) -> None:
-        # The compiler's types are not used, because they contain less than its documentation.
-        self._compiled: Any = statement.compile(  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-            dialect=dialect, column_keys=sorted(names), for_executemany=many
-        )
-        self._dialect = dialect
-        self._columns: list[tuple[str, TypeEngine[Any]]] = [
-            (column.key, column.type) for column in getattr(statement, "exported_columns", ())
-        ]
-        self._read: list[tuple[str, Convert | None]] | None = None
-        self._text: str = self._compiled.string
-        self._positional = bool(dialect.positional)
-        binds: dict[str, Any] = {name: bind for bind, name in self._compiled.bind_names.items()}
-        self._converts: Mapping[str, Convert] = self._compiled._bind_processors
-        self._expands = any(bind.expanding for bind in binds.values())
-        if missing := {name for name, bind in binds.items() if bind.required} - set(names):
-            raise KeyError(f"a statement was run without the values {sorted(missing)}")
-        if self._expands:
-            return  # The text depends on the values, so it is built at each run.
-        order: Sequence[str] = self._compiled.positiontup if self._positional else list(binds)
-        self._order = [
-            (
-                name,
-                self._converts.get(name),
-                None if name in names else self._converted(name, self._compiled.params[name]),
-                name in names,
-            )
-            for name in order
-        ]
-
-    def for_driver(self, given: Mapping[str, Any]) -> tuple[str, Any]:
-        """Return the text and the values in the form that the driver expects."""
-        if self._expands:
-            state = self._compiled.construct_expanded_state(given)
-            converts = {**self._converts, **state.processors}
-            values = {
-                name: converts[name](value) if name in converts else value for name, value in state.parameters.items()
-            }
-            order = state.positiontup
-            return state.statement, tuple(values[name] for name in order) if self._positional else values
-        if self._positional:
-            return self._text, tuple(
-                (given[name] if convert is None else convert(given[name])) if is_given else constant
-                for name, convert, constant, is_given in self._order
-            )
-        return self._text, {
-            name: (given[name] if convert is None else convert(given[name])) if is_given else constant
-            for name, convert, constant, is_given in self._order
-        }
-
-    def records(self, cursor: Any) -> list[Record]:
-        """Return the driver's rows with the columns' Python types."""
-        found = cursor.fetchall()
-        if not found:
-            return []
-        if self._read is None:
-            self._read = [
-                (name, kind.dialect_impl(self._dialect).result_processor(self._dialect, described[1]))
-                for (name, kind), described in zip(self._columns, cursor.description, strict=True)
-            ]
-        read = self._read
-        return [
-            {
-                name: value if convert is None else convert(value)
-                for (name, convert), value in zip(read, row, strict=True)
-            }
-            for row in found
-        ]
-
-    def _converted(self, name: str, value: Any) -> Any:
-        convert = self._converts.get(name)
-        return value if convert is None else convert(value)
-
-
-class Transaction:
-    """A transaction on one connection. Its methods raise SQLAlchemy's errors."""
-
-    def __init__(self, database: Database, connection: PoolProxiedConnection) -> None:
+    def __init__(self, database: Database, connection: PoolProxiedConnection, *, is_repeatable: bool) -> None:
         self._database = database
         self._connection = connection
         self._cursor: Any = connection.cursor()
         self._is_lone = True
+        self._reasons_to_move: set[Fate] = {"read-only", "cut"} if is_repeatable else {"read-only"}
 
     def __enter__(self) -> Self:
         return self
@@ -207,17 +121,20 @@ class Transaction:
             self._fail("COMMIT", error)
 
     def _repeat(self, text: str, values: Any, error: BaseException) -> None:
-        """Run a statement again that failed because of a concurrent one and changed nothing.
+        """Run a statement again that had no effect, or that may run twice.
 
-        Statements inside a transaction are not repeated, because the whole transaction would have to be.
+        It is repeated while a concurrent statement is in its way, and once on a new connection. Statements inside a
+        transaction are not repeated, because the whole transaction would have to be.
         """
         until = time.monotonic() + REPEAT_WITHIN_S
         pause_s = FIRST_PAUSE_S
-        while self._is_lone and isinstance(error, Exception) and was_in_the_way(error) and time.monotonic() < until:
-            unprepare(self._connection, error)
-            time.sleep(pause_s * random.uniform(0.5, 1.5))  # equal pauses would make the two collide again
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        while self._is_lone and isinstance(error, Exception) and time.monotonic() < until:
             try:
+                if not self._move(error):
+                    if not self._may_repeat_here(error):
+                        break
+                    time.sleep(pause_s * random.uniform(0.5, 1.5))  # equal pauses would make the two collide again
+                    pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 self._cursor.execute(text, values)
             except BaseException as again:
                 error = again
@@ -225,15 +142,33 @@ class Transaction:
                 return
         self._fail(text, error)
 
+    def _may_repeat_here(self, error: Exception) -> bool:
+        fate = self._database.fate(error, self._connection)
+        if fate == "unprepared":
+            forget_prepared(self._connection)
+        return fate in ("in the way", "unprepared")
+
+    def _move(self, error: Exception) -> bool:
+        """Continue on a new connection if the error demands it. Returns False if it does not, or at the second time."""
+        if self._database.fate(error, self._connection) not in self._reasons_to_move:
+            return False
+        self._reasons_to_move = set()
+        self._database.leave(self._connection, error)
+        self._connection.close()
+        self._connection = self._database.engine.raw_connection()
+        self._cursor = self._connection.cursor()
+        return True
+
     def _fail(self, text: str, error: BaseException) -> NoReturn:
         """Raise SQLAlchemy's error for a driver's error.
 
         If the connection is lost, it leaves the pool together with all connections of the same age.
         """
         if not isinstance(error, Exception):
-            self._connection.invalidate(error)
+            if self._connection.driver_connection is not None:  # None while a new one is being opened
+                self._connection.invalidate(error)
             raise error
-        raise self._database.failure(text, error, self._connection, self._cursor) from error
+        raise self._database.failure(text, error, self._connection) from error
 
 
 class Database:
@@ -267,13 +202,26 @@ class Database:
     def write(self, statement: Executable, parameters: Parameters, *, durably: bool = False) -> int:
         """Run a writing statement in its own transaction. Returns the number of rows that it changed.
 
+        If its connection is cut, it may or may not have run. That is raised: its caller repeats what it was doing.
+
         durably   return only when the rows it wrote or found survive a power cut; Postgres decides by
                   `synchronous_commit`
 
         SQLite's log is synced after the commit. `synchronous=FULL` would sync it during the commit, while the writer
         holds the file's lock; this way many writers also share one sync.
         """
-        with self._writing, self._connected() as connection:
+        return self._write(statement, parameters, durably=durably, is_repeatable=False)
+
+    def put(self, statement: Executable, parameters: Parameters, *, durably: bool = False) -> int:
+        """Run a writing statement like `write`, and a second time if its connection is cut.
+
+        The statement must change nothing at its second run, whose number of rows is then returned: 0 may mean that the
+        first run wrote the rows.
+        """
+        return self._write(statement, parameters, durably=durably, is_repeatable=True)
+
+    def _write(self, statement: Executable, parameters: Parameters, *, durably: bool, is_repeatable: bool) -> int:
+        with self._writing, self._connected(is_repeatable=is_repeatable) as connection:
             touched = connection.write(statement, parameters)
         if durably and self._log is not None:
             try:
@@ -285,7 +233,7 @@ class Database:
 
     def write_returning(self, statement: Executable, parameters: Parameters) -> Record | None:
         """Run a statement with RETURNING, like `write`. Returns its first row."""
-        with self._writing, self._connected() as connection:
+        with self._writing, self._connected(is_repeatable=False) as connection:
             return connection.first(statement, parameters)
 
     def first(self, statement: Executable, parameters: Parameters) -> Record | None:
@@ -339,19 +287,18 @@ class Database:
             yield connection
             connection.commit()
 
-    def failure(self, text: str, error: Exception, connection: Any = None, cursor: Any = None) -> Exception:
+    def failure(self, text: str, error: Exception, connection: PoolProxiedConnection | None = None) -> Exception:
         """Return the error that SQLAlchemy raises for a driver's error. Returns any other error unchanged."""
         dialect = self.engine.dialect
         kind = cast(Any, dialect.dbapi).Error
         if not isinstance(error, kind):
             return error
-        gone = connection is not None and (
-            dialect.is_disconnect(cast(Any, error), connection.driver_connection, cursor)
-            or unprepare(connection, error)  # The other statements are prepared as well.
-        )
-        if gone:
-            pool: Any = self.engine.pool
-            pool._invalidate(connection, error)
+        fate = self.fate(error, connection)
+        gone = fate in LEAVING
+        if connection is not None and gone:
+            if fate == "unprepared":
+                forget_prepared(connection)  # The other statements are prepared as well.
+            self.leave(connection, error)
         return cast(
             Exception,
             DBAPIError.instance(
@@ -359,9 +306,19 @@ class Database:
             ),
         )
 
-    def _connected(self) -> Transaction:
+    def fate(self, error: BaseException, connection: PoolProxiedConnection | None) -> Fate:
+        """Return what became of the statement whose error a connection raised."""
+        driver: Any = None if connection is None else connection.driver_connection
+        return fate_of(error, is_closed=getattr(driver, "closed", False) or getattr(driver, "broken", False))
+
+    def leave(self, connection: PoolProxiedConnection, error: Exception) -> None:
+        """Close a connection, and let all others of its age leave the pool."""
+        pool: Any = self.engine.pool
+        pool._invalidate(connection, error)
+
+    def _connected(self, *, is_repeatable: bool = True) -> Transaction:
         try:
-            return Transaction(self, self.engine.raw_connection())
+            return Transaction(self, self.engine.raw_connection(), is_repeatable=is_repeatable)
         except Exception as error:
             raise self.failure("", error) from error
 

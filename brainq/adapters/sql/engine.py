@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, PoolProxiedConnection, QueuePool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, PoolProxiedConnection, QueuePool, create_engine, event
 from sqlalchemy.exc import (
     ArgumentError,
     DataError,
@@ -28,6 +28,7 @@ from sqlalchemy.exc import (
     StatementError,
 )
 
+from brainq.adapters.sql.fates import LEAVING, fate_of
 from brainq.adapters.sql.sql_url import SqlUrl, parse_sql_url
 from brainq.errors import SetupError
 
@@ -75,14 +76,17 @@ def make_engine(url: str, *, pool_size: int = POOL_SIZE, answer_s: float | None 
         _connect_by_link(engine, parsed, answer_s)
         event.listen(engine, "checkin", _note_idle)
         event.listen(engine, "checkout", _ping_if_idle)
+        event.listen(engine, "handle_error", _leave_server)
     return engine
 
 
 def _connect_by_link(engine: Engine, parsed: SqlUrl, answer_s: float | None) -> None:
-    from brainq.adapters.sql.postgres import CONNECT_ARGS, PostgresLink
+    from brainq.adapters.sql.postgres import CONNECT_ARGS, OTHER_HOST_S, PostgresLink
 
     query = parsed.url.query
     options = {name: value for name, value in CONNECT_ARGS.items() if name not in query} | parsed.options
+    if len(parsed.hosts) > 1 and "connect_timeout" not in query:
+        options["connect_timeout"] = OTHER_HOST_S
     by_statement = "statement_timeout" not in str(query.get("options", ""))
     link = PostgresLink(answer_s, by_statement=by_statement, pooled=parsed.pooled)
 
@@ -223,8 +227,16 @@ def sync_file(path: str) -> None:
         os.close(descriptor)
 
 
-def _note_idle(_connection: Any, record: Any) -> None:
+def _leave_server(context: ExceptionContext) -> None:
+    """Drop the pool's connections if an error shows that their server is gone, or not the primary."""
+    fate = fate_of(context.original_exception)
+    context.is_disconnect = context.is_disconnect or (fate in LEAVING and fate != "unprepared")
+
+
+def _note_idle(connection: Any, record: Any) -> None:
     record.info["idle_since"] = time.monotonic()
+    if connection is not None and connection.is_demoted:
+        record.invalidate()
 
 
 def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
@@ -243,36 +255,11 @@ def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
         connection.answer_s = answer_s
 
 
-_IN_THE_WAY = frozenset({"40001", "40P01", "55P03"})  # serialization failure, deadlock, lock not available
-_SQLITE_IN_THE_WAY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-
-
-def was_in_the_way(error: Exception) -> bool:
-    """Return whether a driver's error was caused by a concurrent statement of another client.
-
-    The failed statement had no effect and may succeed if it is repeated.
-    """
-    if isinstance(error, sqlite3.Error):
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_IN_THE_WAY
-    return getattr(error, "sqlstate", None) in _IN_THE_WAY or _is_lost_statement(error)
-
-
-def unprepare(connection: PoolProxiedConnection, error: Exception) -> bool:
-    """Return whether a driver's error reveals a pooler in transaction mode.
-
-    From then on, neither this connection nor new ones prepare statements.
-    """
-    if not _is_lost_statement(error):
-        return False
+def forget_prepared(connection: PoolProxiedConnection) -> None:
+    """Stop preparing statements on this connection and on new ones, because a pooler in transaction mode was found."""
     driver: Any = connection.driver_connection
     driver.prepare_threshold = None
     driver.link.note_pooler("a prepared statement was on another server")
-    return True
-
-
-def _is_lost_statement(error: Exception) -> bool:
-    # Nothing was run: the prepared statement is missing, or another client has one with the same name.
-    return getattr(error, "sqlstate", None) in ("26000", "42P05")
 
 
 def is_sql_unavailable(failure: BaseException) -> bool:

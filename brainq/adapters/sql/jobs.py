@@ -14,7 +14,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Executable, Float, Table, and_, bindparam, literal_column, select, update
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.tables.types import utc_after, utc_now
 from brainq.engine.jobs import JobKey
 
@@ -61,7 +62,7 @@ class JobTable:
 
     def hold(self, key: JobKey, tries: int, lease_s: float) -> bool:
         """Renew the lease of try number `tries`. Returns False if a later try has the job, or it is settled."""
-        return self._db.write(self._hold, {**key, "nth": tries, "seconds": lease_s}) == 1
+        return self._db.put(self._hold, {**key, "nth": tries, "seconds": lease_s}) == 1
 
     def fail(self, key: JobKey, tries: int, error: str, again_after_s: float | None) -> bool:
         """Record a failed try: the job is due again after `again_after_s`, or dead if that is None."""

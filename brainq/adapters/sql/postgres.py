@@ -11,6 +11,7 @@ transaction.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -31,6 +32,7 @@ CONNECT_ARGS = {
     "application_name": "brainq",
     "client_encoding": "utf8",
 }
+OTHER_HOST_S = "2"  # connect_timeout if there are several hosts; psycopg knows no shorter one
 IDLE_IN_TRANSACTION_S = 60.0  # after this the server ends the transaction and releases its locks
 
 
@@ -48,16 +50,29 @@ def _require_encoding(connection: Any) -> None:
         )
 
 
+class NoAnswer(psycopg.OperationalError):
+    """An error of a statement whose answer did not come in time."""
+
+    is_silence = True
+
+
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection of a `PostgresLink`.
 
-    answer_s   seconds to wait for an answer before the connection is closed; None for no limit
-    begin      the statement that begins a transaction
+    answer_s    seconds to wait for an answer before the connection is closed; None for no limit
+    begin       the statement that begins a transaction
+    was_primary whether the server accepted writes when the connection was opened
     """
 
     answer_s: float | None = None
     begin: str = "BEGIN"
+    was_primary: bool = False
     link: PostgresLink
+
+    @property
+    def is_demoted(self) -> bool:
+        """Whether the server has announced that it no longer accepts writes. This costs no query (Postgres 14)."""
+        return self.was_primary and not self.closed and reports_read_only(self)
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait like psycopg's connection, but raise OperationalError if no answer comes in time."""
@@ -68,11 +83,33 @@ class BoundedConnection(psycopg.Connection[Any]):
             if timeout is not None:
                 raise
             self.pgconn.finish()  # a late answer must not be read as the answer to the next statement
-            raise psycopg.OperationalError(f"the server did not answer within {limit_s:g} s") from late
+            raise NoAnswer(f"the server did not answer within {limit_s:g} s") from late
+
+
+def reports_read_only(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether the server has announced that it is a standby, or that transactions are read-only."""
+    names = (b"in_hot_standby", b"default_transaction_read_only")
+    return b"on" in map(connection.pgconn.parameter_status, names)
+
+
+def put_first(options: Mapping[str, Any], place: int) -> Mapping[str, Any]:
+    """Return connect options in which the host at this place is tried before the others. Pure."""
+    hosts, ports = (str(options.get(name, "")).split(",") for name in ("host", "port"))
+    if place == 0 or len(ports) != len(hosts) or "hostaddr" in options:
+        return options
+    turned = (",".join([*values[place:], *values[:place]]) for values in (hosts, ports))
+    return {**options, **dict(zip(("host", "port"), turned, strict=True))}
+
+
+def _place_of(connection: psycopg.Connection[Any], options: Mapping[str, Any]) -> int:
+    hosts, ports = (str(options.get(name, "")).split(",") for name in ("host", "port"))
+    pairs = list(zip(hosts, ports, strict=False))
+    found = (connection.info.host, str(connection.info.port))
+    return pairs.index(found) if found in pairs else 0
 
 
 class PostgresLink:
-    """The connection settings of one engine.
+    """The connection settings of one engine. The host that was connected to last is tried first.
 
     pooled         whether a pooler in transaction mode is in front of Postgres; None to detect it at each connect
     by_statement   False if the URL itself limits the time of statements
@@ -81,6 +118,7 @@ class PostgresLink:
     def __init__(self, answer_s: float | None, *, by_statement: bool, pooled: bool | None) -> None:
         self._answer_s = answer_s
         self.pooled = pooled
+        self._place = 0
         self._settings: dict[str, int] = {}
         if answer_s is not None:
             self._settings["idle_in_transaction_session_timeout"] = round(IDLE_IN_TRANSACTION_S * 1000)
@@ -89,9 +127,11 @@ class PostgresLink:
 
     def connect(self, *args: Any, **options: Any) -> BoundedConnection:
         """Connect as psycopg does."""
-        connection: Any = BoundedConnection.connect(*args, **options)
+        connection: Any = BoundedConnection.connect(*args, **put_first(options, self._place))
         _require_encoding(connection)
+        self._place = _place_of(connection, options)
         connection.link = self
+        connection.was_primary = not reports_read_only(connection)
         connection.autocommit = True
         connection.answer_s = self._answer_s
         if self.pooled is None and not self._limit_session(connection):

@@ -35,7 +35,8 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.repositories.blobs import unlink
 from brainq.adapters.sql.repositories.session_log import TURN_NUMBER
 from brainq.adapters.sql.statements import upsert

@@ -119,6 +119,19 @@ class SqlRecords:
         if details.approvals:
             self.store.approvals.forget(connection, result.turn_id)
 
+    def restore_end(self, result: TurnResult, *, redact: bool) -> bool:
+        """Write the result of a turn whose end SQL has lost, and the webhooks' deliveries.
+
+        Returns False if SQL has an end, or not the turn, or if the step that writes it is a job.
+        """
+        if self.store.step_jobs.steps_of(result.turn_id):
+            return False
+        with self.store.database.transaction() as connection:
+            if not self.store.turns.write_result(connection, redact_result(result) if redact else result):
+                return False
+            self.store.deliveries.plan(connection, ending_deliveries(self.webhooks, result), ANNOUNCE_AFTER_S)
+            return True
+
     def record_decision(self, claim: FinalStepClaim, record: RuntimeDecisionRecord) -> bool:
         """Write the decision record. Returns False if this was done before."""
         return self._once(claim, lambda connection: self.store.decisions.write(connection, record))

@@ -9,7 +9,8 @@ from contextlib import closing
 
 from sqlalchemy import Engine
 
-from brainq.adapters.sql.engine import BUSY_TIMEOUT_S, was_in_the_way
+from brainq.adapters.sql.engine import BUSY_TIMEOUT_S
+from brainq.adapters.sql.fates import Fate, fate_of
 from brainq.adapters.sql.migrations.upgrade import VERSION_TABLE
 from brainq.contracts.refusal import Refusal
 
@@ -45,6 +46,7 @@ _OF_POSTGRES: Mapping[str, Refusal] = {
     "3D000": Refusal("has no such database", "create it (createdb), or correct the name in BRAINQ_SQL_URL"),
 }
 """Refusals by SQLSTATE; see PostgreSQL's documentation, appendix "PostgreSQL Error Codes"."""
+_OF_FATE: Mapping[Fate, Refusal] = {"in the way": IN_THE_WAY, "unprepared": IN_THE_WAY}
 _OF_SQLITE: Mapping[int, Refusal] = {sqlite3.SQLITE_FULL: DISK_FULL, sqlite3.SQLITE_READONLY: READ_ONLY}
 ROOM = 131_072  # bytes: more than most commits need
 
@@ -64,11 +66,11 @@ def sql_refusal(failure: Exception) -> Refusal | None:
         code = getattr(driver, "sqlite_errorcode", 0) & 0xFF
         if isinstance(driver.__cause__, OSError) and driver.__cause__.errno in (errno.ENOSPC, errno.EDQUOT):
             return DISK_FULL
-        return _OF_SQLITE.get(code) or (IN_THE_WAY if was_in_the_way(driver) else None)
+        return _OF_SQLITE.get(code) or _OF_FATE.get(fate_of(driver))
     state = getattr(driver, "sqlstate", None)
     if state is None:
         return next((refusal for code, refusal in _AT_CONNECT.items() if code in str(driver)), None)
-    return _OF_POSTGRES.get(state) or (IN_THE_WAY if was_in_the_way(driver) else None)
+    return _OF_POSTGRES.get(state) or _OF_FATE.get(fate_of(driver))
 
 
 # For a refused connect, psycopg has only the server's text, in the server's language.
@@ -78,6 +80,7 @@ _AT_CONNECT: Mapping[str, Refusal] = {
     "too many clients": _OF_POSTGRES["53300"],
     "remaining connection slots": _OF_POSTGRES["53300"],
     "No space left on device": DISK_FULL,
+    "session is read-only": READ_ONLY,  # no host of several accepts writes
 }
 
 
@@ -98,7 +101,7 @@ def try_write(engine: Engine) -> None:
             connection.execute("CREATE TABLE brainq_room (bytes BLOB)")
             connection.execute(f"INSERT INTO brainq_room VALUES (zeroblob({ROOM}))")
         except sqlite3.OperationalError as error:
-            if not was_in_the_way(error):
+            if fate_of(error) != "in the way":
                 raise
         finally:
             if connection.in_transaction:

@@ -38,6 +38,15 @@ class SqlUrl:
     pooled: bool | None = None
 
     @property
+    def hosts(self) -> list[tuple[str, str]]:
+        """The Postgres hosts and ports. A value is empty if libpq's default applies."""
+        query = self.url.query
+        if "host" not in query:
+            return [(self.url.host or "", str(self.url.port or ""))]
+        hosts, ports = (str(query.get(name, "")).split(",") for name in ("host", "port"))
+        return list(zip(hosts, ports if len(ports) == len(hosts) else ports[:1] * len(hosts), strict=True))
+
+    @property
     def sqlite_path(self) -> str:
         """The path of a SQLite file, "" for Postgres."""
         path = self.url.database or "" if self.url.drivername == "sqlite" else ""
@@ -45,7 +54,10 @@ class SqlUrl:
 
 
 def parse_sql_url(url: str) -> SqlUrl:
-    """Read `sqlite:///path/to.db`, `postgresql://...` or `postgres://...`; several hosts are separated by commas.
+    """Read `sqlite:///path/to.db`, `postgresql://...` or `postgres://...`.
+
+    Several hosts are separated by commas, or given as options: `postgresql:///db?host=a:5432&host=b:5432`. Connections
+    then lead to the one that accepts writes, unless the URL has another `target_session_attrs`.
 
     Raises SetupError for any other URL, and for options that no driver has. The message contains no part of a password.
     """
@@ -81,12 +93,16 @@ def _postgres(rest: str) -> SqlUrl:
     is_cut = re.search(r"[?&]\w+=", login or "") is not None
     if is_cut or "@" in hosts + (database or "") or _has_open_at(query or "", is_second=bool(password)):
         raise SetupError(f"the SQL URL has more than one @; {ENCODE_PASSWORD}")
-    texts, options, pooled = _options(query or "")
-    pairs = [_host(host) for host in hosts.split(",")] if hosts else [(None, None)]
+    texts, several, options, pooled = _options(query or "")
+    pairs = [_host(host) for host in several or (hosts.split(",") if hosts else ())] or [(None, None)]
     if len(pairs) > 1:  # libpq accepts these pairs in the URL; SQLAlchemy needs them as options.
+        if "port" in texts:
+            raise SetupError("the SQL URL has several hosts and the option `port`; write each port after its host")
         texts |= {"host": ",".join(str(host) for host, _ in pairs)}
         texts |= {"port": ",".join(str(port or POSTGRES_PORT) for _, port in pairs)}
         pairs = [(None, None)]
+    if "," in texts.get("host", "") + texts.get("hostaddr", ""):
+        texts.setdefault("target_session_attrs", "read-write")  # one of the hosts is the primary
     url = URL.create(
         "postgresql+psycopg",
         username=unquote(user) or None,
@@ -109,14 +125,16 @@ def _has_open_at(query: str, *, is_second: bool) -> bool:
 
 
 def _host(text: str) -> tuple[str | None, int | None]:
+    if text.startswith("/"):
+        return text, None
     found = _HOST.fullmatch(text)
     if found is None or int(found["port"] or POSTGRES_PORT) not in range(1, 65536):
         raise SetupError(f"the hosts of the SQL URL cannot be read; {_FORM}, and {ENCODE_PASSWORD}")
     return found["host"].strip("[]"), int(found["port"]) if found["port"] else None
 
 
-def _options(query: str) -> tuple[dict[str, Any], dict[str, Any], bool | None]:
-    """Return the options for libpq, those for psycopg itself, and the value of `pooled`."""
+def _options(query: str) -> tuple[dict[str, str], list[str], dict[str, Any], bool | None]:
+    """Return the options for libpq, the hosts if they are several, psycopg's own options, and `pooled`."""
     try:
         from psycopg import pq
     except ModuleNotFoundError as missing:
@@ -127,12 +145,11 @@ def _options(query: str) -> tuple[dict[str, Any], dict[str, Any], bool | None]:
         if name not in known:
             raise SetupError(_unknown_option(name, known))
         given.setdefault(name, []).append(value)
-    texts: dict[str, Any] = {
-        name: tuple(values) if len(values) > 1 and name == "host" else values[-1] for name, values in given.items()
-    }
+    several = given.pop("host") if len(given.get("host", ())) > 1 else []
+    texts = {name: values[-1] for name, values in given.items()}
     threshold, pooled = texts.pop("prepare_threshold", None), texts.pop("pooled", None)
     options = {} if threshold is None else {"prepare_threshold": _threshold(threshold)}
-    return texts, options, None if pooled is None else _yes_or_no(pooled)
+    return texts, several, options, None if pooled is None else _yes_or_no(pooled)
 
 
 def _unknown_option(name: str, known: set[str]) -> str:

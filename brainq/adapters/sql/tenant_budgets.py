@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, delete, func, or_, select, text
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import upsert
 from brainq.adapters.sql.tables.budget_tables import BUDGET_TABLES, budget_windows
 from brainq.adapters.sql.tables.types import greater_of

@@ -19,7 +19,8 @@ from brainq.adapters.redis.connection import try_write as try_redis_write
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.sql.engine import make_engine, require_fts5
 from brainq.adapters.sql.migrations.upgrade import revision, why_not_upgradable
-from brainq.adapters.sql.refusals import driver_message, sql_refusal, try_write
+from brainq.adapters.sql.refusals import READ_ONLY, driver_message, sql_refusal, try_write
+from brainq.adapters.sql.replication import read_hosts
 from brainq.adapters.sql.sql_url import parse_sql_url
 from brainq.engine.brain.brains import Brains, load_brains
 from brainq.engine.models.providers import Provider, check_provider, describe_provider, resolve_model
@@ -32,6 +33,7 @@ from brainq.runtime.text.service_url import without_password
 
 Level = Literal["ok", "warn", "FAIL"]
 LIMIT_S = 2.5
+OTHER_HOST_S = 4.0  # a host that is away costs two timeouts of a connect
 CONNECT_S = 2.0
 PROBE_BYTES = 1_000_000
 MIN_REDIS_VERSION = (7, 0)
@@ -192,7 +194,10 @@ def check_sql(url: str) -> Check:
         what, _, remedy = str(error).partition("; ")
         return fail("sql", what, remedy)
     except Exception as error:
-        if (refusal := sql_refusal(error)) is not None:
+        refusal = sql_refusal(error)
+        if refusal is READ_ONLY and engine.dialect.name != "sqlite":
+            return _not_primary(shown, url)
+        if refusal is not None:
             return fail("sql", f"{shown} {refusal.reason} ({driver_message(error)})", refusal.remedy)
         return fail(
             "sql", f"{shown} does not answer ({driver_message(error)})", "start the database, or correct BRAINQ_SQL_URL"
@@ -206,16 +211,25 @@ def check_sql(url: str) -> Check:
     return ok("sql", f"{engine.dialect.name} at {shown}")
 
 
+def _not_primary(shown: str, url: str) -> Check:
+    return fail(
+        "sql",
+        f"{shown} is read-only, so it accepts no writes: {'; '.join(host.summary for host in read_hosts(url))}",
+        "name the primary, or all hosts (postgresql://user@a:5432,b:5432/db), in BRAINQ_SQL_URL; or promote a standby",
+    )
+
+
 def require_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
     """Check everything that a worker needs, and return the brains.
 
     redis_url   None if brainq will start a server of its own
     writes      a directory that files will be written to
 
-    Raises SetupError with a line for each fault and its remedy, after at most 2.5 s and the import of the brains.
+    Raises SetupError with a line for each fault and its remedy, after at most 2.5 s (4 s more for each further host of
+    the SQL URL) and the import of the brains.
     Raises BrainNotLoaded if the brains are among the faults.
     """
-    services = _ParallelChecks(_service_checks(settings, redis_url, writes))
+    services = _ParallelChecks(_service_checks(settings, redis_url, writes), _limit_s(settings.sql_address))
     failed: SetupError | None = None
     brains: Brains | None = None
     try:
@@ -255,15 +269,24 @@ def _fault_lines(found: list[Check]) -> list[str]:
     return [f"{name}: {fault}" for fault, name in faults.items()]
 
 
-def _no_answer(name: str) -> Check:
-    return fail(name, f"no answer within {LIMIT_S:g} s", f"start the service, or correct {_SETTING_OF_SERVICE[name]}")
+def _limit_s(sql_url: str) -> float:
+    """Return how long the checks may take: longer if hosts of the SQL URL may be away."""
+    try:
+        return LIMIT_S + OTHER_HOST_S * (len(parse_sql_url(sql_url).hosts) - 1)
+    except SetupError:
+        return LIMIT_S
+
+
+def _no_answer(name: str, limit_s: float) -> Check:
+    return fail(name, f"no answer within {limit_s:g} s", f"start the service, or correct {_SETTING_OF_SERVICE[name]}")
 
 
 class _ParallelChecks:
     """Checks that run side by side. A check that hangs in a lookup or a connection is abandoned."""
 
-    def __init__(self, looks: Mapping[str, Callable[[], Check]]) -> None:
-        self._until = time.monotonic() + LIMIT_S
+    def __init__(self, looks: Mapping[str, Callable[[], Check]], limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._until = time.monotonic() + limit_s
         self._checks: dict[str, Check] = {}
         self._threads = {name: self._begin(name, look) for name, look in looks.items()}
 
@@ -277,7 +300,7 @@ class _ParallelChecks:
     def results(self) -> list[Check]:
         for thread in filter(None, self._threads.values()):
             thread.join(max(0.0, self._until - time.monotonic()))
-        return [self._checks.get(name) or _no_answer(name) for name in self._threads]
+        return [self._checks.get(name) or _no_answer(name, self._limit_s) for name in self._threads]
 
     def _run_check(self, name: str, look: Callable[[], Check]) -> None:
         try:

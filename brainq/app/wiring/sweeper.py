@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from brainq.app.wiring.services import is_unavailable
+from brainq.adapters.sql.records import SqlRecords
+from brainq.app.wiring.services import configured_webhooks, is_unavailable
 from brainq.engine.brain.brains import live_turn_caps
-from brainq.engine.people.lost_turns import Arrivals, LostTurns
+from brainq.engine.people.lost_turns import Arrivals, LostEnds, LostTurns
 from brainq.engine.upkeep.due_checks import DueChecks
 from brainq.engine.upkeep.lost_calls import Rescuer
 from brainq.engine.upkeep.schedules import ScheduleRunner
@@ -30,6 +31,7 @@ def make_sweeper(wiring: Wiring) -> Sweeper:
         turn_queue=people.turn_queue,
         calls=store.calls,
         patience_s=settings.lease_s,
+        ends=LostEnds(state.finals, SqlRecords(store, configured_webhooks(settings)), wiring.turn_brains.redacts),
     )
     checks = DueChecks(
         every_s=settings.sweep_s,

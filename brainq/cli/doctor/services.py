@@ -25,6 +25,7 @@ from brainq.app.wiring import preflight
 from brainq.app.wiring.preflight import Check, fail, ok, warn
 from brainq.cli.doctor.fleet import check_answers, check_troubles
 from brainq.cli.doctor.guard import each_guarded, guarded
+from brainq.cli.doctor.replication import check_replication
 from brainq.cli.doctor.rights import check_rights
 from brainq.cli.output import counted
 from brainq.contracts.webhook import parse_webhooks
@@ -299,6 +300,7 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     finally:
         engine.dispose()
     yield from _pooler(pooled)
+    yield from check_replication(url)
     if unsafe:
         yield warn(
             "commits",

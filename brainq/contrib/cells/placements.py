@@ -20,7 +20,8 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import insert_or_ignore, upsert
 from brainq.adapters.sql.tables import schedules, turns
 from brainq.adapters.sql.tables.cell_tables import moves, tenant_cells, tombstones

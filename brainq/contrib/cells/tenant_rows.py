@@ -30,7 +30,8 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.repositories.blobs import unlink
 from brainq.adapters.sql.statements import insert_into
 from brainq.adapters.sql.tables import attachments, blobs, brakes, inputs, pruned_sessions, turns

@@ -14,8 +14,9 @@ from typing import Any, cast
 from sqlalchemy import Dialect, Engine, Executable, Table, bindparam, select
 from sqlalchemy.types import TypeEngine
 
-from brainq.adapters.sql.database import UNREADABLE, Database, Parameters, Prepared, Record
+from brainq.adapters.sql.database import UNREADABLE, Database, Parameters
 from brainq.adapters.sql.engine import make_engine
+from brainq.adapters.sql.prepared import Prepared, Record
 from brainq.adapters.sql.tables import blobs, turns
 from brainq.adapters.sql.tables.types import ContentBytes, ContentText
 from brainq.adapters.sql.text import sql_text

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brainq.adapters.sql.database import Record
+from brainq.adapters.sql.prepared import Record
 from brainq.contracts.encryption import (
     ENCODED,
     IN_CLEAR,

@@ -25,7 +25,8 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.repositories.blobs import drop_unused
 from brainq.adapters.sql.statements import upsert
 from brainq.adapters.sql.tables import attachments, blobs, turns

@@ -24,8 +24,9 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
 from brainq.adapters.sql.engine import BUSY_TIMEOUT_S, make_engine
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import insert_or_ignore
 from brainq.adapters.sql.tables.on_demand import OnDemandTables
 from brainq.adapters.sql.tables.types import IdText, SafeText, UtcTimestamp, utc_now

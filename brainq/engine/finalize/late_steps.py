@@ -26,7 +26,7 @@ from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.processes.threads import ThreadCall
 
 if TYPE_CHECKING:
-    from brainq.adapters.sql.database import Record
+    from brainq.adapters.sql.prepared import Record
     from brainq.adapters.sql.records import SqlRecords
     from brainq.adapters.sql.repositories.step_jobs import StepJobs
     from brainq.engine.people.children import ChildDesk

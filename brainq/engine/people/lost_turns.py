@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,31 @@ from brainq.errors import BuildUnserved, SessionBusy
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.adapters.redis.sweeper import RedisSweeperState
+    from brainq.adapters.sql.records import SqlRecords
     from brainq.adapters.sql.repositories.calls import Calls
     from brainq.adapters.sql.repositories.turns import Turns
 
 log = logger("brainq.upkeep")
+
+
+@dataclass(frozen=True, slots=True)
+class LostEnds:
+    """The ends of turns that SQL has lost, because it was failed over to a server without them. Redis has the results.
+
+    redact   returns whether SQL keeps no content of a turn
+    """
+
+    finals: RedisFinalChain
+    records: SqlRecords
+    redact: Callable[[str], bool]
+
+    def restore(self, session_id: str, turn_id: str) -> None:
+        """Write the result of a turn again. Without its end, the turn would run again once Redis has expired it."""
+        result = self.finals.published(session_id, turn_id)
+        if result is not None and self.records.restore_end(result, redact=self.redact(turn_id)):
+            log.warning("SQL had lost the end of a turn, which was written again", turn_id=turn_id)
 
 
 class LostTurns:
@@ -30,13 +51,21 @@ class LostTurns:
     """
 
     def __init__(
-        self, *, state: RedisSweeperState, accepted: Turns, turn_queue: TurnQueue, calls: Calls, patience_s: float
+        self,
+        *,
+        state: RedisSweeperState,
+        accepted: Turns,
+        turn_queue: TurnQueue,
+        calls: Calls,
+        patience_s: float,
+        ends: LostEnds | None = None,
     ) -> None:
         self._state = state
         self._accepted = accepted
         self._turn_queue = turn_queue
         self._calls = calls
         self._patience_s = patience_s
+        self._ends = ends
         self._rebuilt: set[str] = set()
         self._unsaid: dict[str, tuple[str, float]] = {}  # turn -> session, and the end of its wait by time.monotonic()
 
@@ -48,6 +77,8 @@ class LostTurns:
         for row, word in zip(rows, standing, strict=True):
             if word == "unlisted":
                 unlisted.append((row.session_id, row.turn_id))
+            elif word == "over" and self._ends is not None:
+                self._ends.restore(row.session_id, row.turn_id)
             elif word == "unknown":
                 queued += self._queue_lost(row.session_id, row.turn_id)
         if unlisted:

@@ -92,6 +92,8 @@ class Rescuer:
         if not effect.is_read:
             verdict = self._claim_intent(ref, attempt, tool, effect)
             started, outcome_json = verdict.state, verdict.outcome_json
+            if started == "void" and facts.has_begun:
+                started = "started"  # Redis lets a call begin only after its intent: a failover of SQL has lost that
         rung_again_ms = self.calls.rung_again_ms(ref)
         outcome = rescue_verdict(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
         did = "dispatched again" if outcome is None else f"given up as {_status(outcome).value}"

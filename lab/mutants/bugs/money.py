@@ -336,13 +336,13 @@ BUGS = (
     Bug(
         "budgets: home hears of what was given back before the cell has written it down",
         "brainq/adapters/sql/repositories/shared_budgets.py",
-        '        self._db.write(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, '
+        '        self._db.put(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, '
         "durably=True)\n"
         "        self._ask_home(lambda home: home.give_back(self._cell, scope, per, start_ms, "
         "returned))",
         "        self._ask_home(lambda home: home.give_back(self._cell, scope, per, start_ms, "
         "returned))\n"
-        '        self._db.write(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, '
+        '        self._db.put(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, '
         "durably=True)",
         POINTS,
     ),

@@ -6,6 +6,7 @@ from lab.mutants.bug import Bug
 
 POSTGRES = "brainq/adapters/sql/postgres.py"
 ENGINE = "brainq/adapters/sql/engine.py"
+FATES = "brainq/adapters/sql/fates.py"
 DATABASE = "brainq/adapters/sql/database.py"
 SQL_URL = "brainq/adapters/sql/sql_url.py"
 REDIS_URL = "brainq/runtime/settings/redis_url.py"
@@ -77,12 +78,12 @@ BUGS = (
     ),
     Bug(
         "pooler: the connections beside the one that met it stay prepared",
-        DATABASE,
-        "            or unprepare(connection, error)  # The other statements are prepared as well.\n",
-        "",
+        FATES,
+        '{"unprepared", "read-only", "cut", "silent"}',
+        '{"read-only", "cut", "silent"}',
         LOST,
     ),
-    Bug("repeats: a deadlock or a busy file is final", ENGINE, '"40001", "40P01", "55P03"', '"55P03"', SERIAL),
+    Bug("repeats: a deadlock or a busy file is final", FATES, '"40001", "40P01", "55P03"', '"55P03"', SERIAL),
     Bug(
         "repeats: a statement of a transaction is repeated alone",
         DATABASE,

@@ -145,6 +145,17 @@ def test_p3_a_write_whose_worker_died_after_its_start_is_unknown(pump: Pump) -> 
     assert not notes("start")
 
 
+def test_p3_a_write_that_began_and_whose_intent_sql_has_lost_is_unknown(pump: Pump) -> None:
+    """SQL was failed over to a standby that did not have the intent. Redis has seen the start."""
+    handle, _ = to_call(pump, "write")
+    claim_and_intend(pump, handle)
+    with pump.wiring.store.database.transaction() as connection:
+        connection.write_text("DELETE FROM calls", [()])
+    lapse(pump, handle)
+    assert status(pump, handle) == TraceStatus.UNKNOWN
+    assert not notes("start")
+
+
 @pytest.mark.parametrize("tool", ["write", "send", "destroy", "idem", "read"])
 def test_p3_a_call_whose_worker_died_before_it_started_runs_once(pump: Pump, tool: str) -> None:
     handle, bell = to_call(pump, tool)

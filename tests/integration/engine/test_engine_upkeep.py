@@ -77,6 +77,23 @@ def test_stops_are_restored_before_a_lost_turn_begins_again(pump: Pump) -> None:
     assert order.index("restore operators' stops") < order.index("compare SQL with Redis")
 
 
+def test_the_end_that_sql_lost_in_a_failover_is_written_again_and_the_turn_does_not_run_again(pump: Pump) -> None:
+    """Redis would expire the turn an hour later, and the sweeper would queue it from its row."""
+    handle = pump.submit("s1", script([("write", {"name": "w"})], final="once"))
+    assert pump.finish(handle).text == "once"
+    pump.drain()
+    with pump.wiring.store.database.transaction() as connection:
+        connection.write_text("UPDATE turns SET state='accepted', ending=NULL, ended_at=NULL, result_json=NULL", [()])
+        connection.write_text("DELETE FROM calls", [()])
+
+    assert compare(pump) == 0
+
+    pump.wiring.state.redis.flushall()
+    assert compare(pump) == 0
+    found = pump.wiring.store.turns.result(handle.turn_id)
+    assert (found.text if found else None, len(notes("start"))) == ("once", 1)
+
+
 def patient(pump: Pump, patience_s: float) -> LostTurns:
     wiring = pump.wiring
     return LostTurns(

@@ -199,7 +199,7 @@ def test_a_check_that_gets_no_thread_says_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(threads, "REFUSED_PAUSES_S", ())
     RefusedThreads(monkeypatch, "brainq-look-redis", 1)
     first, second = preflight._ParallelChecks(  # pyright: ignore[reportPrivateUsage]
-        {"redis": lambda: preflight.ok("redis", "answers"), "sql": lambda: preflight.ok("sql", "answers")}
+        {"redis": lambda: preflight.ok("redis", "answers"), "sql": lambda: preflight.ok("sql", "answers")}, 5.0
     ).results()
     assert (first.level, second.level) == ("FAIL", "ok")
     assert REFUSED in first.said

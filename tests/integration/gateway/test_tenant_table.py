@@ -19,7 +19,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
-from brainq.adapters.sql.database import Prepared
+from brainq.adapters.sql.prepared import Prepared
 from brainq.app.access import Verb
 from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem

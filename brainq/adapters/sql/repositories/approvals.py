@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import Float, and_, bindparam, false, func, literal_column, null, or_, select, update
 
-from brainq.adapters.sql.database import UNREADABLE, Database, Record, Transaction
+from brainq.adapters.sql.database import UNREADABLE, Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import in_sessions, upsert
 from brainq.adapters.sql.tables import approvals, turns
 from brainq.adapters.sql.tables.types import UtcTimestamp, utc_after, utc_now

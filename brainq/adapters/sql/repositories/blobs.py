@@ -89,7 +89,7 @@ class Blobs:
     def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
         """Give a turn the files that another turn of its session has."""
         for attachment in given:
-            self._db.write(self._link, attachment_row(session_id, turn_id, attachment))
+            self._db.put(self._link, attachment_row(session_id, turn_id, attachment))
 
     def drop(self, turn_id: str) -> None:
         """Take all files from a turn. Idempotent."""

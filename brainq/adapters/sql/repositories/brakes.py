@@ -8,7 +8,8 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Float, and_, bindparam, delete, exists, null, or_, select, update
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import insert_or_ignore
 from brainq.adapters.sql.tables import brakes, turns
 from brainq.adapters.sql.tables.types import utc_after, utc_now
@@ -75,16 +76,16 @@ class Brakes:
         self._released = database.pick(_RELEASED)
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> None:
-        self._db.write(self._timed, {**_brake_row("hold", session_id, turn_id, spec), "seconds": spec.timeout_s})
+        self._db.put(self._timed, {**_brake_row("hold", session_id, turn_id, spec), "seconds": spec.timeout_s})
 
     def flag(self, session_id: str, spec: HoldSpec) -> None:
         """Add a readiness flag to a session. Its time starts when a turn takes it."""
-        self._db.write(self._endless, _brake_row("flag", session_id, None, spec))
+        self._db.put(self._endless, _brake_row("flag", session_id, None, spec))
 
     def cancel(self, session_id: str, turn_id: str, reason: str) -> None:
         """Record a cancel of a turn. A second cancel of the turn changes nothing."""
         spec = HoldSpec(id=cancel_brake_id(turn_id), reason=reason, timeout_s=0.0, on_timeout="cancel")
-        self._db.write(self._endless, _brake_row("cancel", session_id, turn_id, spec))
+        self._db.put(self._endless, _brake_row("cancel", session_id, turn_id, spec))
 
     def delete_response(self, session_id: str, turn_id: str) -> bool:
         """Record that the turn's response was deleted. Returns False if it was deleted before.
@@ -99,7 +100,7 @@ class Brakes:
 
     def assign_flag(self, session_id: str, flag_id: str, turn_id: str) -> bool:
         """Assign a flag to a turn. Returns False, and changes nothing, if it is assigned or over."""
-        return self._db.write(_TAKEN, {"session": session_id, "brake": flag_id, "turn": turn_id}) == 1
+        return self._db.put(_TAKEN, {"session": session_id, "brake": flag_id, "turn": turn_id}) == 1
 
     def end(self, session_id: str, brake_id: str) -> bool:
         """End a brake. Returns False if it was not in force."""
@@ -108,7 +109,7 @@ class Brakes:
     def released(self, session_id: str, turn_id: str, brake_id: str) -> None:
         """Record the release of a hold that came with the turn's request or an input and therefore has no row."""
         spec = HoldSpec(id=brake_id, timeout_s=0.0)
-        self._db.write(self._released, _brake_row("hold", session_id, turn_id, spec))
+        self._db.put(self._released, _brake_row("hold", session_id, turn_id, spec))
 
     def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
         """Return those of the given brakes that are over."""
@@ -117,11 +118,11 @@ class Brakes:
 
     def withdraw(self, session_id: str, brake_id: str) -> None:
         """Delete a brake whose turn does not exist."""
-        self._db.write(_WITHDRAW, {"session": session_id, "brake": brake_id})
+        self._db.put(_WITHDRAW, {"session": session_id, "brake": brake_id})
 
     def lift(self, session_id: str, turn_id: str) -> int:
         """End the turn's flags because a newer input decides its readiness. Returns how many there were."""
-        return self._db.write(_LIFT, {"session": session_id, "turn": turn_id})
+        return self._db.put(_LIFT, {"session": session_id, "turn": turn_id})
 
     def of_turn(self, session_id: str, turn_id: str) -> list[Brake]:
         """Return the turn's brakes in force and its session's unassigned flags, oldest first."""
@@ -140,7 +141,7 @@ class Brakes:
 
     def close(self, after_row: int, last_row: int) -> int:
         """Mark the brakes in these rows whose turns have ended as over. Returns how many there were."""
-        return self._db.write(_CLOSE, {"after": after_row, "last": last_row})
+        return self._db.put(_CLOSE, {"after": after_row, "last": last_row})
 
     def forget(self, connection: Transaction, turn_id: str) -> None:
         """Effect: remove the reasons of the turn's brakes."""

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Float, bindparam, func, select, update
+from sqlalchemy.exc import DBAPIError
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.repositories.spending import tenant_in
 from brainq.adapters.sql.statements import insert_or_ignore, upsert
 from brainq.adapters.sql.tables import spends, turns
@@ -39,9 +41,9 @@ KEY = (
     _W.per == bindparam("by_per", type_=_W.per.type),
     _W.start_ms == bindparam("begin", type_=_W.start_ms.type),
 )
-WINDOW = select(*(_W.granted_usd, _W.raised_usd, _W.noticed_usd, _W.is_spent, _W.leased_usd, _W.returned_usd)).where(
-    *KEY
-)
+WINDOW = select(
+    *(_W.granted_usd, _W.raised_usd, _W.raised_by, _W.noticed_usd, _W.is_spent, _W.leased_usd, _W.returned_usd)
+).where(*KEY)
 _BEGIN = insert_or_ignore(budget_windows)
 _GRANT = (
     update(budget_windows)
@@ -52,9 +54,9 @@ _NOTICE = update(budget_windows).where(*KEY).values(noticed_usd=bindparam("cap",
 _SPENT = update(budget_windows).where(*KEY).values(is_spent=bindparam("spent"))
 _RAISE = (
     update(budget_windows)
-    .where(*KEY)
+    .where(*KEY, _W.raised_usd == bindparam("before", type_=Float()))
     .values(
-        raised_usd=_W.raised_usd + bindparam("more", type_=Float()),
+        raised_usd=bindparam("after", type_=Float()),
         raised_by=bindparam("who"),
         is_spent=bindparam("spent"),
         updated_at=utc_now(),
@@ -90,7 +92,7 @@ class Budgets:
         """Set a budget. Without an amount the setting applies again."""
         BUDGET_TABLES.make(self._db.engine)
         values = {"scope": scope, "per": per, "usd": usd, "at_cap": at_cap, "set_by": by}
-        self._db.write(self._db.pick(_SET), values, durably=True)
+        self._db.put(self._db.pick(_SET), values, durably=True)
 
     def grant(self, scope: str, budget: Budget, refusal: MoneyRefusal) -> MoneyGrant | None:
         """Grant the window the amount that a refused call needs, and some in advance. Returns None if the cap is
@@ -131,7 +133,7 @@ class Budgets:
     def mark_spent(self, scope: str, per: str, start_ms: int, *, is_spent: bool) -> None:
         """Record whether new turns may be refused because of this window."""
         BUDGET_TABLES.make(self._db.engine)
-        self._db.write(_SPENT, {"of": scope, "by_per": per, "begin": start_ms, "spent": is_spent})
+        self._db.put(_SPENT, {"of": scope, "by_per": per, "begin": start_ms, "spent": is_spent})
 
     def _notice(self, connection: Transaction, window: Record, notice: BudgetNotice) -> bool:
         """Send the notice once per window and cap. Returns whether this call sent it."""
@@ -144,14 +146,25 @@ class Budgets:
         return True
 
     def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
-        """Raise the cap of this window only. Returns the new cap."""
+        """Raise the cap of this window only. Returns the new cap.
+
+        If the connection is cut, the row shows whether it was raised.
+        """
         BUDGET_TABLES.make(self._db.engine)
         key = {"of": scope, "by_per": budget.per, "begin": start_ms}
-        with self._db.transaction() as connection:
-            self.window(connection, scope, budget, start_ms)
-            connection.write(_RAISE, {**key, "more": more, "who": by, "spent": False})
-            raised = self.window(connection, scope, budget, start_ms)
-        return budget.usd + float(raised["raised_usd"])
+        while True:
+            with self._db.transaction() as connection:
+                before = float(self.window(connection, scope, budget, start_ms)["raised_usd"])
+            after = before + more
+            try:
+                if self._db.write(_RAISE, {**key, "before": before, "after": after, "who": by, "spent": False}):
+                    return budget.usd + after
+            except DBAPIError as cut:
+                if not cut.connection_invalidated:
+                    raise
+                found = self._db.first(WINDOW, key)
+                if found is not None and (found["raised_usd"], found["raised_by"]) == (after, by):
+                    return budget.usd + after
 
     def windows(self, since_ms: int) -> list[GrantedWindow]:
         """Return the windows that began at or after `since_ms`."""

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Unpack
 
 from sqlalchemy import Boolean, and_, bindparam, case, exists, null, or_, select, true, update
+from sqlalchemy.exc import DBAPIError
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.repositories.brakes import brake_in_force
 from brainq.adapters.sql.statements import insert_or_ignore, insert_unless
 from brainq.adapters.sql.tables import calls, turns
@@ -75,11 +77,27 @@ class Calls:
     def start(self, *, unless_braked: bool = False, **intent: Unpack[Intent]) -> bool:
         """Insert the intent. Returns False if this attempt was started or voided before and must not run.
 
+        If the connection is cut, the row shows whether it was inserted.
+
         unless_braked   also return False while SQL has a brake in force on the turn
         """
         statement = self._start if unless_braked else self._insert
         values = {**intent, "effect": intent["effect"].value, "state": "intent"}
-        return self._db.write(statement, values, durably=True) == 1
+
+        def insert() -> bool:
+            return self._db.write(statement, values, durably=True) == 1
+
+        try:
+            return insert()
+        except DBAPIError as cut:
+            if not cut.connection_invalidated:
+                raise
+        place = {"turn": intent["turn_id"], "call": intent["call_id"], "nth": intent["attempt"]}
+        found = self._db.first(_STATE, place)
+        if found is None:
+            return insert()
+        # Each claim has its own owner, so this row was inserted here. A rescue may have voided it since.
+        return found["state"] == "intent" and found["owner"] == intent["owner"]
 
     def void(
         self, *, turn_id: str, call_id: str, attempt: int, session_id: str, tool: str, effect: Effect
@@ -98,7 +116,7 @@ class Calls:
             "owner": "",
         }
         while True:
-            if self._db.write(self._insert, values, durably=True):
+            if self._db.put(self._insert, values, durably=True):
                 return VoidResult("void")
             found = self._db.first(_STATE, {"turn": turn_id, "call": call_id, "nth": attempt})
             if found is not None:  # None: deleted between the two statements
@@ -108,7 +126,7 @@ class Calls:
         """Void the intent of an attempt that never started and never will. Returns False if it is no longer an
         intent."""
         place = {"turn": turn_id, "call": call_id, "nth": attempt}
-        return self._db.write(_UNSTARTED, place, durably=True) == 1
+        return self._db.put(_UNSTARTED, place, durably=True) == 1
 
     def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
         """Record the outcome of a started attempt. Returns False if nothing changed.
@@ -124,12 +142,12 @@ class Calls:
             "outcome_kind": outcome.kind,
             "content": sql_json(outcome),
         }
-        if self._db.write(_RECORD, values | {"late": late}):
+        if self._db.put(_RECORD, values | {"late": late}):
             return True
         if not isinstance(outcome, ToolSuccess | ToolFailure):
             return False
         columns = {"late_after_all": late, "outcome_kind_given": outcome.kind}
-        return self._db.write(_RECORD_LATE, values | columns) == 1
+        return self._db.put(_RECORD_LATE, values | columns) == 1
 
     def settle(self, connection: Transaction, turn_id: str, ended: Mapping[str, str]) -> None:
         """Effect: record the outcome kinds (by `call_id`) of calls that ended with a result from outside, because its

@@ -24,7 +24,8 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.adapters.sql.database import UNREADABLE, Database, Record, Transaction
+from brainq.adapters.sql.database import UNREADABLE, Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import insert_or_ignore
 from brainq.adapters.sql.tables import inputs
 from brainq.adapters.sql.tables.types import utc_after, utc_now
@@ -103,7 +104,7 @@ class Inputs:
             "state": "accepted",
         }
         while True:
-            self._db.write(self._insert, values, durably=True)
+            self._db.put(self._insert, values, durably=True)
             found = self._db.first(_GET, {"session": session_id, "message": item.client_message_id})
             if found is not None:  # None: deleted between the two statements
                 break
@@ -139,7 +140,7 @@ class Inputs:
         by_step = _by_step(ids_to_steps)
         if len(by_step) == 1:
             ((step, messages),) = by_step.items()
-            return self._db.write(_CONSUME, {"session": session_id, "at": step, "messages": messages})
+            return self._db.put(_CONSUME, {"session": session_id, "at": step, "messages": messages})
         changed = 0
         if by_step:
             with self._db.transaction() as connection:
@@ -191,7 +192,7 @@ class Inputs:
 
     def _move(self, session_id: str, client_message_id: str, values: Mapping[str, object], redact: bool) -> bool:
         values = {"session": session_id, "message": client_message_id, **values}
-        return self._db.write(_MOVE, {**values, "text": "", "attachments_json": None} if redact else values) == 1
+        return self._db.put(_MOVE, {**values, "text": "", "attachments_json": None} if redact else values) == 1
 
 
 def _row(found: Record) -> InputRow:

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, case, select, update
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import insert_or_ignore, upsert
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES, limit_shares
 from brainq.adapters.sql.tables.types import utc_after, utc_now

@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import BigInteger, and_, bindparam, case, delete, func, or_, select, update
 
-from brainq.adapters.sql.database import UNREADABLE, Database, Record, Transaction
+from brainq.adapters.sql.database import UNREADABLE, Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import in_sessions, insert_into
 from brainq.adapters.sql.tables import schedules
 from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, prefix_upper_bound, tenant_of
@@ -109,7 +110,7 @@ class Schedules:
         values = row.model_dump(exclude={"request"})
         values |= {"request_json": json.dumps(row.request), "paused": int(row.paused), "now_ms": now_ms}
         if max_others is None:
-            return self._db.write(self._put, values) == 1
+            return self._db.put(self._put, values) == 1
         with self._db.transaction() as connection:
             if self._others(connection, row.name) >= max_others:
                 return False

@@ -12,7 +12,8 @@ from typing import Any
 
 from sqlalchemy import Column, ScalarSelect, bindparam, case, exists, func, select
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import ManyRows, insert_or_ignore
 from brainq.adapters.sql.tables import attachments, messages, pruned_sessions, transcripts, turns
 from brainq.adapters.sql.tables.types import greater_of

@@ -13,8 +13,9 @@ from typing import TypeVar
 
 from sqlalchemy import Float, bindparam, select, update
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
 from brainq.adapters.sql.engine import is_sql_unavailable
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.repositories.budgets import KEY, WINDOW, Budgets, granted_after
 from brainq.adapters.sql.repositories.deliveries import BudgetNotices, Deliveries
 from brainq.adapters.sql.statements import insert_or_ignore, upsert
@@ -108,7 +109,7 @@ class HomeBudgets:
 
     def give_back(self, cell: str, scope: str, per: str, start_ms: int, returned: float) -> None:
         """Record the total amount of the window that the cell has given back."""
-        self._db.write(_RETURN, {**_key(scope, per, start_ms), "which": cell, "back": returned})
+        self._db.put(_RETURN, {**_key(scope, per, start_ms), "which": cell, "back": returned})
 
     def wholes(self, since_ms: int) -> dict[tuple[str, str, int], Record]:
         """Return the rows of the whole windows that began at or after `since_ms`, by scope, period and start. They have
@@ -152,7 +153,7 @@ class SharedBudgets(Budgets):
             if leased is None:
                 self.mark_spent(scope, budget.per, refusal.start_ms, is_spent=True)
                 return None
-            self._db.write(_LEASED, {**key, "lease": leased})
+            self._db.put(_LEASED, {**key, "lease": leased})
             is_last = leased < found.expected
 
     def _grant_leased(
@@ -195,7 +196,7 @@ class SharedBudgets(Budgets):
     def use_up(self, window: GrantedWindow) -> MoneyGrant:
         """Grant everything that is leased. The unspent rest is then in Redis."""
         key = _key(window.scope, window.per, window.start_ms)
-        self._db.write(_USED_UP, key)
+        self._db.put(_USED_UP, key)
         (found,) = self._db.all(WINDOW, key)
         granted = float(found["granted_usd"])
         return MoneyGrant(granted, granted, granted, returned_usd=float(found["returned_usd"]))
@@ -203,7 +204,7 @@ class SharedBudgets(Budgets):
     def give_back(self, window: GrantedWindow, returned: float) -> None:
         """Record the total amount that was taken back from Redis. Idempotent. Raises CellUnreachable."""
         scope, per, start_ms = window.scope, window.per, window.start_ms
-        self._db.write(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, durably=True)
+        self._db.put(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, durably=True)
         self._ask_home(lambda home: home.give_back(self._cell, scope, per, start_ms, returned))
 
     def free(self, scope: str, budget: Budget, start_ms: int) -> float:

@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Float, Text, case, false, func, literal, s
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import in_sessions
 from brainq.adapters.sql.tables import spends, traces, turns
 from brainq.contracts.ids import PREFIX_BOUNDARY

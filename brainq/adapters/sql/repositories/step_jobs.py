@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import Integer, and_, bindparam, delete, literal_column, select
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
 from brainq.adapters.sql.jobs import AFTER, JobTable
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.repositories.turn_records import FinalizerSteps
 from brainq.adapters.sql.statements import insert_or_ignore
 from brainq.adapters.sql.tables.job_tables import JOB_TABLES, step_jobs
@@ -82,4 +83,4 @@ class StepJobs(JobTable):
     def remove(self, key: JobKey) -> None:
         """End the job: its step is done, or there is nothing left to do."""
         if self.is_there:
-            self._db.write(_REMOVE, key)
+            self._db.put(_REMOVE, key)

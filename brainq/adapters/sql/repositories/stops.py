@@ -8,7 +8,8 @@ from typing import get_args
 
 from sqlalchemy import Float, bindparam, delete, null, or_, select
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import upsert
 from brainq.adapters.sql.tables.operator_tables import OPERATOR_TABLES, stops
 from brainq.adapters.sql.tables.types import utc_after, utc_now
@@ -52,9 +53,9 @@ class Stops:
             "reason": stop.reason,
         }
         if stop.ends_in_s is None:
-            self._db.write(self._endless, values)
+            self._db.put(self._endless, values)
         else:
-            self._db.write(self._timed, {**values, "seconds": stop.ends_in_s})
+            self._db.put(self._timed, {**values, "seconds": stop.ends_in_s})
 
     def lift(self, stop: Stop) -> bool:
         """Lift a stop. Returns False if there is none."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Float, bindparam, func, null, or_, select, update
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import insert_into
 from brainq.adapters.sql.tables import tokens
 from brainq.adapters.sql.tables.types import utc_after, utc_now
@@ -68,11 +69,11 @@ class Tokens:
 
     def revoke(self, token_id: str) -> bool:
         """Revoke a token. Idempotent. Returns False if it is unknown."""
-        return self._db.write(_REVOKE, {"token": token_id}) == 1
+        return self._db.put(_REVOKE, {"token": token_id}) == 1
 
     def used(self, token_id: str) -> bool:
         """Record a use. Returns False, and writes nothing, if a use was recorded in the last minute."""
-        return self._db.write(_USED, {"token": token_id, "ago": -USED_EVERY_S}) == 1
+        return self._db.put(_USED, {"token": token_id, "ago": -USED_EVERY_S}) == 1
 
 
 def _row(found: Record) -> TokenRow:

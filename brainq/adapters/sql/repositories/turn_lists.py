@@ -27,8 +27,9 @@ from sqlalchemy import (
     union,
 )
 
-from brainq.adapters.sql.database import Database, Record
+from brainq.adapters.sql.database import Database
 from brainq.adapters.sql.list_places import Figure, as_stored, instants_of
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.repositories.session_log import TURN_NUMBER
 from brainq.adapters.sql.repositories.turn_search import contains, has_all, may_contain, may_have
 from brainq.adapters.sql.statements import in_sessions

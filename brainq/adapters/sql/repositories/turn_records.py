@@ -21,7 +21,8 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.statements import ManyRows, insert_or_ignore, upsert
 from brainq.adapters.sql.tables import (
     approvals,

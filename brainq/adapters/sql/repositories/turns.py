@@ -12,7 +12,8 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select, update
 
-from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.database import Database, Transaction
+from brainq.adapters.sql.prepared import Record
 from brainq.adapters.sql.repositories.session_log import PAST_TURNS, TURN_NUMBER, read_past_turns
 from brainq.adapters.sql.statements import in_sessions, insert_or_ignore
 from brainq.adapters.sql.tables import finalizer_steps, turns
@@ -200,7 +201,7 @@ class Turns:
             "brain": request.brain,
             "message": line_of(request.message_with_files),
         }
-        if self._db.write(self._insert, values, durably=True):
+        if self._db.put(self._insert, values, durably=True):
             return AcceptedTurn(request.turn_id, request.session_id, created=True)
         found = self._db.all(_SAME, {"key": request.key, "turn": request.turn_id})
         return match_existing(request, digest, found)
@@ -212,7 +213,7 @@ class Turns:
         accepted turn with the same id or key stays unchanged.
         """
         values = rejected_values(turn_id, request_key, session_id, reason, raw)
-        self._db.write(self._insert_ended, values)
+        self._db.put(self._insert_ended, values)
         return str(values["turn_id"])
 
     def rows(self, turn_ids: Sequence[str]) -> list[TurnRow]:
@@ -255,7 +256,7 @@ class Turns:
     def refuse(self, turn_id: str, reason: str) -> bool:
         """Reject an accepted turn that cannot be queued. Returns False, and changes nothing, unless it is still
         open."""
-        return self._db.write(_REFUSE, {"turn": turn_id, "why": reason}) == 1
+        return self._db.put(_REFUSE, {"turn": turn_id, "why": reason}) == 1
 
     def find(self, sought: str, limit: int = 20) -> list[TurnRow]:
         """Return the turns whose id begins with `sought` or whose request key is `sought`, newest first."""

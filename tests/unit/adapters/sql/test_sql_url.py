@@ -12,16 +12,26 @@ from brainq.adapters.sql.sql_url import parse_sql_url
 from brainq.errors import SetupError
 from brainq.runtime.settings.service_urls import pooled_url
 
+TO_PRIMARY = {"target_session_attrs": "read-write"}
+
 
 @pytest.mark.parametrize(
     ("url", "arguments"),
     [
         ("postgresql://me@h/db", {"user": "me", "host": "h"}),
         ("postgresql://me:p%40s%2Fs@h:6543/db", {"user": "me", "password": "p@s/s", "host": "h", "port": 6543}),
-        ("postgresql://h1:5432,h2:5433/db", {"host": "h1,h2", "port": "5432,5433"}),
-        ("postgresql://h1,h2/db", {"host": "h1,h2", "port": "5432,5432"}),
+        ("postgresql://h1:5432,h2:5433/db", {"host": "h1,h2", "port": "5432,5433", **TO_PRIMARY}),
+        ("postgresql://h1,h2/db", {"host": "h1,h2", "port": "5432,5432", **TO_PRIMARY}),
+        ("postgresql+psycopg:///db?host=a:1&host=b:2", {"host": "a,b", "port": "1,2", **TO_PRIMARY}),
+        ("postgresql:///db?host=a,b&port=1,2", {"host": "a,b", "port": "1,2", **TO_PRIMARY}),
+        ("postgresql://[::1]:1,h/db", {"host": "::1,h", "port": "1,5432", **TO_PRIMARY}),
+        ("postgresql:///db?hostaddr=10.0.0.1,10.0.0.2", {"hostaddr": "10.0.0.1,10.0.0.2", **TO_PRIMARY}),
+        (
+            "postgresql://a,b/db?target_session_attrs=any",
+            {"host": "a,b", "port": "5432,5432", "target_session_attrs": "any"},
+        ),
         ("postgresql://me@[::1]:5433/db", {"user": "me", "host": "::1", "port": 5433}),
-        ("postgresql:///db?host=/tmp/a&host=/tmp/b", {"host": "/tmp/a,/tmp/b", "port": ","}),
+        ("postgresql:///db?host=/tmp/a&host=/tmp/b", {"host": "/tmp/a,/tmp/b", "port": "5432,5432", **TO_PRIMARY}),
         ("postgresql://me@corp:pw@h/db", {"user": "me@corp", "password": "pw", "host": "h"}),
         ("postgresql://h/db?sslmode=require", {"host": "h", "sslmode": "require"}),
     ],
@@ -31,6 +41,8 @@ def test_what_the_driver_is_given(url: str, arguments: dict[str, Any]) -> None:
 
     given = engine.dialect.create_connect_args(engine.url)[1]
     assert {name: value for name, value in given.items() if name != "context"} == {**arguments, "dbname": "db"}
+    again = make_engine(engine.url.render_as_string(hide_password=False))
+    assert again.url == engine.url, "encryption and cells open the URL of an engine"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +70,8 @@ def test_options_of_the_driver_have_their_types(query: str, options: dict[str, A
         ("postgresql://h/db?pooled=maybe", "`true` or `false`"),
         ("postgresql://h:port/db", "hosts of the SQL URL"),
         ("postgresql://h1,,h2/db", "hosts of the SQL URL"),
+        ("postgresql:///db?host=a:b&host=c", "hosts of the SQL URL"),
+        ("postgresql://a,b/db?port=5433", "write each port after its host"),
         ("postgresql://h:99999/db", "hosts of the SQL URL"),
         ("postgresql://me:p@ss@h/db", "percent-encode"),
         ("postgresql://me:p@s/s@h", "more than one @"),
