@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import brainq
@@ -63,6 +64,7 @@ def test_documented_fields_exist() -> None:
     for _, node in found:
         by_name.setdefault(node.name, []).append(node)
 
+    @cache
     def names(node: ast.ClassDef) -> set[str]:
         inherited = (names(each) for base in bases(node) for each in by_name.get(base, ()) if each is not node)
         return set(own_names(node)).union(*inherited)

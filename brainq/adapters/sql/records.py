@@ -74,6 +74,7 @@ class SqlRecords:
         details: TurnDetails = _NOTHING,
         user_message: str = "",
         answer: str | None = None,
+        decision: tuple[FinalStepClaim, RuntimeDecisionRecord] | None = None,
     ) -> bool:
         """Write the assistant's message, the result, the usage of model calls, the calls' traces, the conversation and
         the webhooks' deliveries. Returns False if this was done before.
@@ -81,6 +82,7 @@ class SqlRecords:
         redact         keep no content, and remove content that was written during the turn; see `redact_result`
         user_message   the message to log; empty if the turn logged it when it started
         answer         the assistant's message to log; None for the result's text
+        decision       the record of the turn's decision, and the step that it belongs to; None: that step writes it
         """
         text = result.text if answer is None else answer
         ids = {"session_id": result.session_id, "turn_id": result.turn_id}
@@ -106,6 +108,10 @@ class SqlRecords:
             self.store.turns.write_result(connection, kept, failed_calls)
             # The result is published a step later, so a receiver of the delivery finds it.
             self.store.deliveries.plan(connection, ending_deliveries(self.webhooks, result), ANNOUNCE_AFTER_S)
+            if decision is not None:
+                step, record = decision
+                if self.store.steps.write_done(connection, step.turn_id, step.step, step.step_key):
+                    self.store.decisions.write(connection, record)
 
         return self._once(claim, effect)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -163,6 +163,7 @@ class ChainVisit:
         self._until = until
         self._last: Callable[[], object] | None = None  # a callback that only this thread can wait for
         self._first = claim
+        self._written: Collection[str] = ()  # steps whose rows were written with another's
         self.following: FinalStepClaim | None = None
 
     def run(self) -> str:
@@ -210,6 +211,7 @@ class ChainVisit:
         """Do a step that the result waits for, and those that may be done under its claim; settle them together."""
         # If the step is claimed alone, the result may go out with the script that settles it.
         context = self._finalizer.context(claim, [])
+        context = replace(context, beside=self._work.order.beside(context))
         failure, done = None, ""
         with self._finalizer.beating(claim):
             try:
@@ -219,23 +221,31 @@ class ChainVisit:
                 for joined in self._work.order.joined_to(context):
                     if time.monotonic() >= self._until:
                         break
-                    self._do_joined(
-                        joined, replace(context, claim=replace(claim, step=joined.name, fence=claim.fence + 1))
-                    )
+                    self._do_joined(joined, context)
                     done = joined.name
             except Exception as raised:
                 failure = raised
         if failure is not None and not done:
             return self._failed(claim, failure)
         self._note_done(claim)
+        self._note_written(context)
         did = self._go_on(claim, context.outgoing or (), done)
         if failure is not None and (following := self.following) is not None:  # it is claimed by now, and has failed
             self.following = None
             self._watched(following, partial(self._failed, failure=failure))
         return did
 
+    def _note_written(self, context: StepContext) -> None:
+        """Pass over the steps whose rows another has written: they have nothing left to do."""
+        for name in context.written:
+            if (step := self._work.order.get(name)) is not None:
+                self._do_joined(step, context)
+        self._written = {*self._written, *context.written}
+
     def _do_joined(self, step: FinalStep, context: StepContext) -> None:
-        began = time.monotonic()
+        """Do a step under the claim of another."""
+        claim, began = context.claim, time.monotonic()
+        context = replace(context, claim=replace(claim, step=step.name, fence=claim.fence + 1))
         self._finalizer.late.steps.run(step, context)
         self._events.began(context.claim)
         self._events.ended(context.claim, "next", time.monotonic() - began)
@@ -325,16 +335,16 @@ class ChainVisit:
         """Settle the claim: `done` is the last step that was done under it. This worker claims the next if it may."""
         finalizer, done = self._finalizer, done or claim.step
         stay = time.monotonic() < self._until
-        if not (next_step := self._work.order.next_step(done, claim.done_before)):
+        if not (next_step := self._work.order.next_step(done, {*claim.done_before, *self._written})):
             for result in outgoing:
                 self._chain.publish(result)
-            return finalizer.cache.finish(claim).lower()
-        if outgoing:
+            found = finalizer.cache.finish(claim)
+        elif outgoing:
             stay = stay and (finalizer.later is None or finalizer.later.try_enter(claim.turn_id))
             found = self._chain.send(claim, next_step, outgoing[0], stay=stay)
         else:
             found = self._chain.go_on(claim, next_step, stay=stay)
-        if done == RESULT and found != "LOST" and tracer() is not None:
+        if tracer() is not None and found != "LOST" and self._work.order.has_result(claim.step, done):
             self._record_turn(claim)
         if isinstance(found, FinalStepClaim):
             self.following = found

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from brainq.engine.brain.brain import Brain
-from brainq.engine.finalize.steps import FIRST_STEP, FinalStep, StepContext, wants_citations
+from brainq.engine.finalize.steps import FIRST_STEP, FinalStep, RecordDecision, StepContext, wants_citations
 
 RESULT = "result"  # every step behind it needs it
+DECISION = RecordDecision.name
 
 
 class StepOrder:
@@ -54,18 +55,32 @@ class StepOrder:
         following = self._names[self._names.index(name) + 1 :]
         return next((step for step in following if step not in done), "")
 
+    def has_result(self, first: str, last: str) -> bool:
+        """Return whether the result is among the steps from `first` to `last`."""
+        names = self._names
+        return first in names and RESULT in names[names.index(first) : names.index(last) + 1]
+
     def joined_to(self, context: StepContext) -> Sequence[FinalStep]:
         """Return the steps that may be done under the claim of this one: brainq's own that follow it, up to the result.
 
         There are none if the step failed or was lost before, because it must be seen which one does so; if it changed
         the text, which is then read again; and if a middleware, code of the brain, watches each step.
         """
-        claim, hooks = context.claim, context.brain.hooks
-        is_first_try = claim.tries == 1 and not claim.lost and not claim.done_before
-        if not is_first_try or hooks.before_final_step or hooks.after_final_step:
-            return ()
-        changed = claim.step == FIRST_STEP and wants_citations(context)
-        return () if changed else self._joined.get(claim.step, ())
+        changed = context.claim.step == FIRST_STEP and wants_citations(context)
+        return () if changed or not _may_share(context) else self._joined.get(context.claim.step, ())
+
+    def beside(self, context: StepContext) -> Sequence[str]:
+        """Return the steps whose rows the log may write with its own: the decision's, which comes later, unless the
+        brain keeps decisions elsewhere. There are none for the reasons of `joined_to`."""
+        is_ours = DECISION in self._steps and context.brain.decisions is None
+        return (DECISION,) if is_ours and _may_share(context) else ()
+
+
+def _may_share(context: StepContext) -> bool:
+    """Return whether no step of the chain has failed so far, and no middleware watches the steps."""
+    claim, hooks = context.claim, context.brain.hooks
+    is_first_try = claim.tries == 1 and not claim.lost and not claim.done_before
+    return is_first_try and not hooks.before_final_step and not hooks.after_final_step
 
 
 def _joined_to(step: FinalStep, following: Sequence[FinalStep]) -> Sequence[FinalStep]:

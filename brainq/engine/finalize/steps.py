@@ -4,9 +4,9 @@ workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from opentelemetry.trace import INVALID_SPAN
@@ -80,6 +80,8 @@ class StepContext:
 
     outgoing   takes the result that goes out with the script that ends the step; None: it goes out at once
     made       the result, where a step under the same claim made it
+    beside     steps that come later, whose rows another may write with its own, by name
+    written    those of them whose rows were written so
     """
 
     claim: FinalStepClaim
@@ -90,6 +92,8 @@ class StepContext:
     parents: ChildDesk | None = None
     outgoing: list[TurnResult] | None = None
     made: list[TurnResult] = field(default_factory=list[TurnResult])
+    beside: Collection[str] = ()
+    written: set[str] = field(default_factory=set[str])
 
     @property
     def turn(self) -> EndedTurn:
@@ -174,9 +178,9 @@ def _around_step(context: StepContext) -> Generator[None]:
 class FinalStep(Protocol):
     """One finalizer step. Its `run` may run again after a crash and must then do no harm.
 
-    It may say what it needs (`needs`, names of steps before it; behind the result always that). While one of them is to
-    be tried again it waits; no other step that fails holds it up. It may say how long it may take (`limit_s`, None: it
-    bounds itself), and that it is brainq's own and may be done under the claim of another such step (`is_joined`).
+    Optional: `needs`, the names of earlier steps (the result is always among them, behind it), whose retries it waits
+    for; `limit_s`, how long a try may take (None: it bounds itself); `is_joined`, for brainq's own steps: whether it
+    may be done under the claim of another such step.
     """
 
     name: str
@@ -246,7 +250,8 @@ def _model_name(model: Any) -> str:
 
 
 class LogAnswer:
-    """Writes the answer to the event log and the result to the turn's row, in one transaction with its step."""
+    """Writes the answer to the event log and the result to the turn's row, in one transaction with its step. Takes the
+    decision along."""
 
     name = "log"
     needs = ("citations",)
@@ -262,8 +267,21 @@ class LogAnswer:
         sent = context.chain.published(claim.session_id, claim.turn_id) if claim.sent else None
         result, details = sent or context.result(), context.details()
         question, answered = log_entries(turn.request, result.text, begun=bool(details.messages))
-        if context.records.record_answer(claim, result, context.brain.redact_logs, details, question, answered):
+        rows = (claim, result, context.brain.redact_logs, details, question, answered)
+        decision = None
+        if RecordDecision.name in context.beside:  # a commit costs more than a row
+            decision = replace(claim, step=RecordDecision.name), decision_record(turn)
+        try:
+            is_first = context.records.record_answer(*rows, decision)
+        except Exception:
+            if decision is None:
+                raise
+            # The decision may be what SQL refuses. It has a step of its own, and must not delay the result.
+            is_first, decision = context.records.record_answer(*rows), None
+        if is_first:
             _count_turn(context.brain, turn, result, details)
+            if decision is not None:
+                context.written.add(RecordDecision.name)
 
 
 def _count_turn(brain: Brain, turn: EndedTurn, result: TurnResult, details: TurnDetails) -> None:
@@ -340,6 +358,8 @@ class RecordDecision:
         return True
 
     def run(self, context: StepContext) -> None:
+        if self.name in context.written:
+            return
         claim, own = context.claim, context.brain.decisions
         record = decision_record(context.turn)
         if own is None:

@@ -14,6 +14,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.event import EventKind
 from brainq.engine.finalize import result as result_module
+from brainq.engine.finalize.step_order import StepOrder
 from brainq.engine.finalize.steps import SendResult, StepContext
 from brainq.engine.jobs import SOON, Backoff
 from tests.support.brains.diary import notes, open_gate, order
@@ -23,6 +24,16 @@ from tests.support.stand_in import stand_in
 from tests.support.wait import wait_until
 
 CHAIN = ["citations", "usage", "log", "result", "decision", "extra", "end"]
+
+
+@pytest.fixture
+def decision_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log does not write the decision's row, as after a failure of an earlier step: that step does all of it."""
+
+    def nothing(_order: StepOrder, _context: StepContext) -> tuple[str, ...]:
+        return ()
+
+    monkeypatch.setattr(StepOrder, "beside", nothing)
 
 
 class FailingRecords:
@@ -97,6 +108,7 @@ def test_a_callback_that_fails_is_tried_again_with_its_key(pump: Pump, callback:
     assert bool(result.warnings) == (callback == "usage"), "two retries take longer than 0.3 s"
 
 
+@pytest.mark.usefixtures("decision_alone")
 @pytest.mark.parametrize("failing", ["record_answer", "record_decision"])
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
 def test_sql_that_fails_is_tried_again_and_written_once(pump: Pump, failing: str, after: bool) -> None:
@@ -126,10 +138,11 @@ def test_a_step_that_fails_under_the_claim_of_another_is_claimed_and_has_failed_
     handle = pump.submit("s1", script())
     pump.finish(handle)
     said = [(bell.args[2], word) for bell, word in pump.bells if bell.queue == "brainq.finalize"]
-    assert said[:5] == [
+    assert said[:6] == [
         ("citations", "next"),
         ("usage", "next"),
         ("log", "next"),
+        ("decision", "next"),
         ("result", "failed"),
         ("result", "next"),
     ]
@@ -279,8 +292,8 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
     cast(Any, dead.wiring.finalizer).visit_s = 600.0  # however slow the machine is
     with pytest.raises(SystemExit):
         dead.wiring.finalizer.run("s1", handle.turn_id, CHAIN[0], stand_in(fault))
-    # The result goes out under the log's claim: until it does, the log is the step that is at work.
-    at_work = "log" if step == "result" else step
+    # The result and the decision are done under the log's claim: until they are, the log is the step that is at work.
+    at_work = "log" if step in ("result", "decision") else step
     assert fault.went_on_with == CHAIN[1 : CHAIN.index(step) + 1]
     beats: Any = dead.wiring.beats
     beats.stop()
@@ -308,6 +321,7 @@ def test_a_step_that_fails_lets_others_go_ahead_and_is_tried_again_alone(pump: P
     assert (rows["log"], rows["extra"]) == (1, 3)
 
 
+@pytest.mark.usefixtures("decision_alone")
 def test_steps_behind_one_that_failed_are_rung_for_after_a_long_visit(pump: Pump) -> None:
     """And a second one that fails is tried again, too; both keep their own count of tries."""
     pump.ring_each_step()
@@ -324,6 +338,7 @@ def test_steps_behind_one_that_failed_are_rung_for_after_a_long_visit(pump: Pump
     assert len(notes("turn_end.end")) == 1
 
 
+@pytest.mark.usefixtures("decision_alone")
 @pytest.mark.parametrize("dies_at", ["extra", "decision"])
 def test_a_step_that_kills_its_workers_holds_up_only_itself(pump: Pump, dies_at: str) -> None:
     finalizer = quickly(pump, max_tries=4)
@@ -426,6 +441,7 @@ def test_a_step_is_not_given_up_where_nobody_could_see_it(pump: Pump) -> None:
     once_in_sql(pump, handle)
 
 
+@pytest.mark.usefixtures("decision_alone")
 def test_a_step_whose_worker_dies_each_time_is_given_up(pump: Pump) -> None:
     """Nothing is raised, as after SIGKILL: the tries alone say so, and what follows runs."""
     finalizer = quickly(pump, max_tries=3)

@@ -11,9 +11,13 @@ import pytest
 from rich.console import Console
 
 from brainq import AsyncClient, Brain, Effect, InvalidInput, Operator, RuntimeDecisionRecord, ScriptedProvider
+from brainq.adapters.sql.database import Transaction
 from brainq.adapters.sql.prune import prune
 from brainq.cli.pages.turn import print_turn
+from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.turn import TurnResult
+from brainq.engine.finalize.steps import StepContext
 from brainq.engine.models.scripted import calls, says
 from tests.support.pump import Pump
 
@@ -145,3 +149,71 @@ def test_show_prints_it(pumps: Callable[..., Pump]) -> None:
 def test_what_is_no_store_is_refused() -> None:
     with pytest.raises(InvalidInput, match="`write` and `get`"):
         looker(decisions=object())
+
+
+class Quiet:
+    """A step after the decision's."""
+
+    name = "quiet"
+
+    def is_configured(self, brain: Brain) -> bool:
+        return True
+
+    def run(self, context: StepContext) -> None:
+        return
+
+
+class Refusing:
+    """Writes decisions, except the first `times`, which fail. `answered`: whether the answer was committed then."""
+
+    def __init__(self, pump: Pump, times: int) -> None:
+        self.store, self.left = pump.wiring.store, times
+        self.write_row = self.store.decisions.write
+        self.answered: list[bool] = []
+
+    def write(self, connection: Transaction, record: RuntimeDecisionRecord) -> bool:
+        row = self.store.turns.result(record.turn_id)
+        self.answered.append(row is not None)
+        if self.left:
+            self.left -= 1
+            raise OSError("the disk is full")
+        return self.write_row(connection, record)
+
+
+def test_it_is_written_in_one_transaction_with_the_answer(
+    pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pump = pumps(looker(final_steps=[Quiet()]))
+    refusing = Refusing(pump, times=0)
+    monkeypatch.setattr(refusing.store.decisions, "write", refusing.write)
+    chain, claimed = pump.wiring.finalizer.chain, list[str]()
+    send = chain.send
+
+    def note(claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool) -> Any:
+        claimed.append(next_step)
+        return send(claim, next_step, result, stay=stay)
+
+    monkeypatch.setattr(chain, "send", note)
+    handle = pump.submit("s1", "look")
+    pump.settle(handle)
+    assert handle.decision() is not None
+    assert refusing.answered == [False]
+    rows = {row.step: (row.state, row.step_key) for row in refusing.store.steps.of_turn(handle.turn_id)}
+    assert rows["decision"] == ("done", f"{handle.turn_id}:decision")
+    assert claimed == ["quiet"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_decision_that_sql_refuses_delays_no_result(
+    pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    pump = pumps(looker())
+    refusing = Refusing(pump, times)
+    monkeypatch.setattr(refusing.store.decisions, "write", refusing.write)
+    handle = pump.submit("s1", "look")
+    pump.settle(handle)
+    assert handle.result(timeout_s=1).warnings == ()
+    assert handle.decision() is not None
+    assert refusing.answered == [False, *[True] * times]
+    rows = {row.step: (row.state, row.tries) for row in refusing.store.steps.of_turn(handle.turn_id)}
+    assert rows["decision"] == ("done", times)

@@ -225,12 +225,16 @@ class FinalizerSteps:
 
         An error in `effect` undoes both. `effect` may only use methods that take the connection.
         """
-        values = {"turn_id": turn_id, "step": step, "state": "done", "tries": 1, "step_key": step_key, "error": None}
         with self._db.transaction() as connection:
-            if connection.write(self._done, values) == 0:
+            if not self.write_done(connection, turn_id, step, step_key):
                 return False
             effect(connection)
             return True
+
+    def write_done(self, connection: Transaction, turn_id: str, step: str, step_key: str) -> bool:
+        """Mark the step as done within a transaction. Returns False if it was done."""
+        values = {"turn_id": turn_id, "step": step, "state": "done", "tries": 1, "step_key": step_key, "error": None}
+        return connection.write(self._done, values) == 1
 
     def note_failure(self, turn_id: str, step: str, error: str, tries: int, *, dead: bool) -> bool:
         """Record a failed try (`dead` for the last one). Returns False if the step was done meanwhile."""

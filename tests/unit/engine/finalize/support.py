@@ -185,7 +185,10 @@ class Rows:
         details: TurnDetails,
         user_message: str = "",
         answer: str | None = None,
+        decision: tuple[FinalStepClaim, RuntimeDecisionRecord] | None = None,
     ) -> bool:
+        if decision is not None:
+            self._once(*decision)
         return self._once(claim, result)
 
     def record_memories(
@@ -272,7 +275,10 @@ class LiveChain:
 def brain_with(**parts: Any) -> Any:
     """What steps ask of a brain."""
     return SimpleNamespace(
-        **({"memory": None, "prompts": {}, "judges": {}, "redact_logs": False, "hooks": Hooks()} | parts)
+        **(
+            {"memory": None, "prompts": {}, "judges": {}, "redact_logs": False, "hooks": Hooks(), "decisions": None}
+            | parts
+        )
     )
 
 

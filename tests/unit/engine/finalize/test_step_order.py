@@ -91,3 +91,30 @@ def test_after_a_step_of_another_release_the_chain_goes_on_with_the_log() -> Non
 
 def test_a_step_needs_what_it_says() -> None:
     assert (ORDER.needs("reader"), ORDER.needs("extra"), ORDER.needs("unknown here")) == (("memory",), (), ())
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "has"),
+    [
+        ("citations", "log", False),
+        ("citations", "result", True),
+        ("log", "memory", True),
+        ("result", "result", True),
+        ("memory", "decision", False),
+        ("unknown here", "unknown here", False),
+    ],
+)
+def test_the_turn_is_over_for_its_caller_with_the_result(first: str, last: str, has: bool) -> None:
+    assert ORDER.has_result(first, last) is has
+
+
+def test_the_log_may_write_the_decision_s_row() -> None:
+    at = context("log", brain=BRAIN)
+    assert ORDER.beside(at) == ("decision",)
+    assert ORDER.beside(replace(at, claim=replace(at.claim, tries=2))) == ()
+    assert ORDER.beside(replace(at, brain=brain_with(hooks=Hooks(before_final_step=(stand_in(object()),))))) == ()
+
+
+def test_a_decision_that_the_brain_keeps_elsewhere_is_no_row_of_the_log_s() -> None:
+    assert ORDER.beside(context("log", brain=brain_with(decisions=stand_in(object())))) == ()
+    assert StepOrder([Own("own")]).beside(context("log", brain=BRAIN)) == ()
