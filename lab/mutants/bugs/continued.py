@@ -13,7 +13,6 @@ HANDLED = ("tests/unit/app/wiring/test_visits.py",)
 WHOLE = ("tests/integration/engine/test_visits.py",)
 SEEN = ("tests/integration/adapters/celery/test_visits_seen.py",)
 MODEL = ("tests/lua/test_model.py::test_no_schedule_breaks_a_rule",)
-SIMULATION = ("tests/simulation/test_simulation.py::test_promises_hold_in_small_worlds_with_many_faults",)
 
 BUGS = (
     Bug(
@@ -222,7 +221,7 @@ BUGS = (
         "brainq/engine/calls/run.py",
         "        if not claim.effect.is_read:\n            word",
         "        if not claim.effect.is_read and call.visit is None:\n            word",
-        (*WHOLE, *SIMULATION),
+        WHOLE,
     ),
     Bug(
         "monitors are not told that continued work begins",

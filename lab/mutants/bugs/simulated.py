@@ -21,4 +21,11 @@ BUGS = (
         "if false then",
         SIMULATION,
     ),
+    Bug(
+        "a write that a thread continues with runs again after a death",
+        "brainq/engine/calls/run.py",
+        "        if not claim.effect.is_read:\n            word",
+        "        if not claim.effect.is_read and not claim.owner.startswith('v'):\n            word",
+        SIMULATION,
+    ),
 )
