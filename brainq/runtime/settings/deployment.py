@@ -88,8 +88,7 @@ class Settings(HttpSettings):
     """The directory of the embedded Redis and SQLite, relative to the working directory."""
 
     prefix: str = "bq:"
-    """The prefix of every Redis key, including Celery's. With braces, such as `{bq}:`, all keys are in one hash slot,
-    as services need that hide a cluster behind one address."""
+    """The prefix of every Redis key, including Celery's. In braces, such as `{bq}:`, all keys are in one hash slot."""
 
     lease_s: float = Field(default=10.0, gt=0, le=3600)
     beat_s: float = Field(default=3.0, gt=0, le=3600)
