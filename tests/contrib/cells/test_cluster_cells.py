@@ -50,6 +50,7 @@ def test_a_tenant_moves_between_cells_whose_keys_have_other_prefixes(two: TwoCel
     two.assert_here("b", 2)
     assert two.keys("a") == []
     assert all(name.startswith("{bq.b}:{acme:") for name in two.keys("b"))
+    assert len(two.b.wiring.state.redis.keys("{bq.b}:outside:*")) == 1, "its token is known there"
     go_on(two, "b", made)
 
 
