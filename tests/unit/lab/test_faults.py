@@ -68,6 +68,7 @@ class CalmStage:
         self.servers = SimpleNamespace(
             sentinels=SimpleNamespace(primary_port=1, until_followed=gives(None)), sql_file=Path("none"), disks=disks
         )
+        self.cluster = SimpleNamespace(primary_port=gives(1), mend=gives(None))
         self.fleet = SimpleNamespace(workers=[])
         hosts = {name: SimpleNamespace(dropped=7, mend=gives(None)) for name in HOSTS}
         self.network = SimpleNamespace(hosts=hosts)
