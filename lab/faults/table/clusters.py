@@ -38,7 +38,7 @@ class ClusterFault(Fault):
 
 class ClusterKill(ClusterFault):
     name = "cluster-kill"
-    title = "SIGKILL: the primary of the cell's slot in a Redis Cluster; a replica is promoted"
+    title = "SIGKILL: a Redis Cluster's primary"
 
     def inject(self, stage: Stage) -> None:
         stage.cluster.fail_over(SLOT)
@@ -46,7 +46,7 @@ class ClusterKill(ClusterFault):
 
 class ClusterSwitch(ClusterFault):
     name = "cluster-failover-planned"
-    title = "Redis Cluster: planned failover of the slot's primary"
+    title = "Redis Cluster: planned failover"
 
     def inject(self, stage: Stage) -> None:
         stage.cluster.switch(SLOT)
@@ -54,7 +54,7 @@ class ClusterSwitch(ClusterFault):
 
 class ClusterMove(ClusterFault):
     name = "cluster-slot-moved"
-    title = "Redis Cluster: the slot moves to another primary, key by key, and back"
+    title = "Redis Cluster: slot moved, and back"
 
     def inject(self, stage: Stage) -> None:
         source = self.before
@@ -66,7 +66,7 @@ class ClusterMove(ClusterFault):
 
 class ClusterOld(ClusterFault):
     name = "cluster-old-primary"
-    title = "Redis Cluster: the slot's primary is frozen, replaced, and thaws with writes in its sockets"
+    title = "Redis Cluster: primary frozen, replaced, thawed with writes in its sockets"
 
     def inject(self, stage: Stage) -> None:
         stage.cluster.freeze(self.before)
@@ -84,7 +84,7 @@ class ClusterOld(ClusterFault):
 
 class ClusterRestart(ClusterFault):
     name = "cluster-frozen-restarted"
-    title = "Redis Cluster: all nodes frozen for seconds, then stopped and started with their files"
+    title = "Redis Cluster: all frozen, then restarted"
 
     def inject(self, stage: Stage) -> None:
         for port in stage.cluster.ports:
