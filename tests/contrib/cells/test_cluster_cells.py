@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.exceptions import ConnectionError as RedisGone
@@ -50,8 +53,27 @@ def test_a_tenant_moves_between_cells_whose_keys_have_other_prefixes(two: TwoCel
     two.assert_here("b", 2)
     assert two.keys("a") == []
     assert all(name.startswith("{bq.b}:{acme:") for name in two.keys("b"))
-    assert len(two.b.wiring.state.redis.keys("{bq.b}:outside:*")) == 1, "its token is known there"
     go_on(two, "b", made)
+
+
+def test_what_is_outside_the_sessions_keys_moves_to_the_other_prefix(two: TwoCells) -> None:
+    """A token of another service, a server's task, and a turn's place in the queue of a budget."""
+    sides = [two.side(name) for name in "ab"]
+    redis, token = two.a.wiring.state.redis, hashlib.sha256(b"foreign").hexdigest()[:32]
+    turn = "{bq.a}:{acme:9}:moving:t:t9"
+    redis.hset(turn, mapping={"line": "{bq.a}:{money}:line:all/day", "line_place": 7})
+    redis.hset(f"{turn}:trace", "c1-0:token", "foreign")
+    redis.set(f"{{bq.a}}:outside:{token}", "acme:9 t9 c1-0", px=60_000)
+    redis.zadd("{bq.a}:tasks:read_only:b", {json.dumps({"call": "acme:9 t9 c1-0"}): 9})
+    sides[0].keys.copy_to(sides[1].keys, TENANT)
+    sides[0].keys.copy_outside(sides[1].keys, TENANT)
+    there: Any = two.b.wiring.state.redis
+    assert there.get(f"{{bq.b}}:outside:{token}") == "acme:9 t9 c1-0"
+    assert there.zcard("{bq.b}:tasks:read_only:b") == 1
+    assert there.hget("{bq.b}:{acme:9}:moving:t:t9", "line") == "{bq.b}:{money}:line:all/day"
+    assert there.zscore("{bq.b}:{money}:line:all/day", "acme:9 t9") == 7
+    for side in sides:
+        side.close()
 
 
 def test_doctor_names_the_node_that_two_cells_share_and_a_tag_that_is_on_another(

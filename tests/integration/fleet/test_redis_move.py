@@ -16,14 +16,13 @@ from brainq.adapters.redis.key_contents import copy_keys, read_keys
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.server_move import MovePlace, ServerMove
 from brainq.app.wiring import Wiring
-from brainq.app.wiring.machines import make_schedule_runner
 from brainq.app.wiring.preflight import check_redis
 from brainq.contracts.fleet import FleetWorker
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.errors import ExitCode, MoveFailed, Unreachable
 from brainq.runtime.settings.deployment import load_settings
-from tests.integration.client.test_schedules import set_due
+from tests.integration.client.test_schedules import begin_due, set_due
 from tests.support.cluster import RedisCluster
 from tests.support.commands import Brainq, commands
 from tests.support.people import awaits, brain_of, history
@@ -97,7 +96,7 @@ def test_a_deployment_moves_to_a_cluster_and_back_with_everything_that_waits(
         assert [message.content for message in history(pump, "s1")] == ["hello", "hello: done"]
         assert pump.finish(pump.client.handle(rung)).text == "hello: done", "its message in the queue came along"
         set_due(pump, "daily", ago_s=1)
-        assert make_schedule_runner(pump.wiring).run() == 1
+        assert begin_due(pump) == 1
         handle = pump.client.handle(parked[0])
         assert awaits(handle) == "parked people"
         assert pump.client.approve(handle.approvals()[0].id)
