@@ -6,16 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import get_args
 
+from brainq.contracts import ids
 from brainq.contracts.file import File
-from brainq.contracts.ids import (
-    check_id,
-    check_prefixes,
-    check_turn_id,
-    full_call_id,
-    is_call_id,
-    new_turn_id,
-    split_call_id,
-)
 from brainq.contracts.people import ApprovalState, HoldPolicy, HoldSpec, TurnInput
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
 from brainq.errors import InvalidInput
@@ -41,7 +33,9 @@ def turn_input(text: object, client_message_id: str | None, readiness: object, f
         )
     if text:
         _without_surrogates("text", text)
-    message_id = f"m-{new_turn_id()}" if client_message_id is None else check_id("client_message_id", client_message_id)
+    message_id = (
+        f"m-{ids.new_turn_id()}" if client_message_id is None else ids.check_id("client_message_id", client_message_id)
+    )
     return TurnInput(
         client_message_id=message_id,
         text=text,
@@ -60,7 +54,7 @@ def hold(kind: str, reason: object, expires_in_s: object, on_expiry: object) -> 
     for policy in policies:
         if on_expiry == policy:
             return HoldSpec(
-                id=f"{kind}-{new_turn_id()}",
+                id=f"{kind}-{ids.new_turn_id()}",
                 reason=text("reason", reason, MAX_REASON_CHARS),
                 timeout_s=float(expires_in_s),
                 on_timeout=policy,
@@ -87,7 +81,7 @@ def args_hash(value: object) -> str | None:
 
 
 def expected_turn(turn_id: object) -> str | None:
-    return None if turn_id is None else check_turn_id("expected_turn_id", turn_id)
+    return None if turn_id is None else ids.check_turn_id("expected_turn_id", turn_id)
 
 
 def approval_state(state: object) -> str | None:
@@ -107,20 +101,20 @@ def limit(value: object) -> int:
 
 
 def session_prefixes(prefixes: object) -> tuple[str, ...] | None:
-    return None if prefixes is None else check_prefixes("session_prefixes", prefixes)
+    return None if prefixes is None else ids.check_prefixes("session_prefixes", prefixes)
 
 
 def approval(approval_id: object) -> str:
     """Return an approval's id, which is the full id of its call. Raises InvalidInput."""
-    turn_id, call_id = split_call_id(approval_id)
-    return full_call_id(check_turn_id("id", turn_id), call_id)
+    turn_id, call_id = ids.split_call_id(approval_id)
+    return ids.full_call_id(ids.check_turn_id("id", turn_id), call_id)
 
 
 def call_id(turn_id: str, value: object) -> str:
     """Return the id that a call has in its turn. Accepts that id or the call's full id. Raises InvalidInput."""
-    if isinstance(value, str) and is_call_id(value):
+    if isinstance(value, str) and ids.is_call_id(value):
         return value
-    of_turn, call = split_call_id(value)
+    of_turn, call = ids.split_call_id(value)
     if of_turn != turn_id:
         raise InvalidInput("call_id", f"{value!r} is not a call of turn {turn_id!r}")
     return call
@@ -131,7 +125,7 @@ def after_call(turn_id: str, call_id: object) -> str | None:
     InvalidInput."""
     if call_id is None:
         return None
-    of_turn, call = split_call_id(call_id)
+    of_turn, call = ids.split_call_id(call_id)
     if of_turn != turn_id:
         raise InvalidInput("after", f"{call_id!r} is not a call of turn {turn_id!r}")
     return call

@@ -9,22 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from brainq import errors
 from brainq.client.options import Cancelled, WaitFor
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.people import Approval, HoldSpec
 from brainq.contracts.status import Awaits, TurnState
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnSnapshot
-from brainq.errors import (
-    BuildUnserved,
-    InvalidInput,
-    ResultTimeout,
-    SessionBusy,
-    TenantMoving,
-    TurnNotFound,
-    TurnParked,
-    TurnRejected,
-)
 
 if TYPE_CHECKING:
     from brainq.app.wiring import Wiring
@@ -47,9 +38,9 @@ def has_ended(wiring: Wiring, turn_id: str) -> bool:
     """
     row = wiring.store.turns.get(turn_id)
     if row is None:
-        raise TurnNotFound(f"turn {turn_id!r} is neither in Redis nor in SQL")
+        raise errors.TurnNotFound(f"turn {turn_id!r} is neither in Redis nor in SQL")
     if row.state == "rejected":
-        raise TurnRejected(row.reject_reason or "rejected")
+        raise errors.TurnRejected(row.reject_reason or "rejected")
     return row.ended_at is not None
 
 
@@ -97,11 +88,11 @@ class WaitLimits:
     def check(self, now: float) -> None:
         """Raise ResultTimeout if a limit has been reached."""
         if self.timeout_s is not None and now >= self.began + self.timeout_s:
-            raise ResultTimeout(
+            raise errors.ResultTimeout(
                 f"turn {self.turn_id!r} has no result after {self.timeout_s:g} s. It continues; wait for it again later"
             )
         if self.idle_s is not None and now >= self._heard + self.idle_s:
-            raise ResultTimeout(f"turn {self.turn_id!r}: no event for {self.idle_s:g} s. It continues")
+            raise errors.ResultTimeout(f"turn {self.turn_id!r}: no event for {self.idle_s:g} s. It continues")
 
 
 @contextmanager
@@ -109,7 +100,7 @@ def waiting_for_move(limits: WaitLimits) -> Generator[None]:
     """If the body raises TenantMoving, wait a moment, because the turn waits as well. Raises ResultTimeout."""
     try:
         yield
-    except TenantMoving:
+    except errors.TenantMoving:
         limits.check(time.monotonic())
         time.sleep(min(MOVING_S, limits.remaining_s(time.monotonic())))
 
@@ -134,7 +125,7 @@ def hold_turn(wiring: Wiring, session_id: str, turn_id: str, spec: HoldSpec) -> 
         spec = spec.model_copy(update={"id": f"{spec.id}b"})
         word = wiring.people.brakes.hold(session_id, turn_id, spec)
     if word in ("ENDED", "GONE"):
-        raise InvalidInput("turn_id", f"turn {turn_id!r} has ended; there is nothing left to hold")
+        raise errors.InvalidInput("turn_id", f"turn {turn_id!r} has ended; there is nothing left to hold")
     return spec.id
 
 
@@ -149,7 +140,7 @@ def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
         return False
     try:
         wiring.people.turn_queue.queue_again(request)
-    except (BuildUnserved, SessionBusy):  # The turn was refused, which is an ending.
+    except (errors.BuildUnserved, errors.SessionBusy):  # The turn was refused, which is an ending.
         return False
     return True
 
@@ -159,7 +150,7 @@ def check_until(until: object) -> frozenset[str]:
     chosen: list[object] = [until] if isinstance(until, str) else list(cast("Iterable[object]", until))
     unknown = [word for word in chosen if word not in UNTIL_WORDS]
     if unknown or not chosen:
-        raise InvalidInput("until", f"{until!r} must consist of {', '.join(sorted(UNTIL_WORDS))}")
+        raise errors.InvalidInput("until", f"{until!r} must consist of {', '.join(sorted(UNTIL_WORDS))}")
     return PARKED_FOR if "parked" in chosen else frozenset(str(word) for word in chosen) & PARKED_FOR
 
 
@@ -169,10 +160,10 @@ def is_parked(snapshot: TurnSnapshot | None, waits: frozenset[str]) -> bool:
 
 def turn_parked_error(
     turn_id: str, session_id: str, snapshot: TurnSnapshot | None, approvals: Sequence[Approval]
-) -> TurnParked:
+) -> errors.TurnParked:
     awaits = Awaits.PEOPLE if snapshot is None else snapshot.awaits
     pending = tuple(approval.id for approval in approvals if approval.state == "pending")
-    return TurnParked(turn_id, session_id, awaits.value, pending)
+    return errors.TurnParked(turn_id, session_id, awaits.value, pending)
 
 
 def is_only_progress(batch: Sequence[TurnEvent]) -> bool:

@@ -9,21 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from brainq.contracts import fleet
 from brainq.contracts.base import Wire
 from brainq.contracts.budgets import BudgetState
 from brainq.contracts.build import Build, BuildBrain, Versions
-from brainq.contracts.fleet import (
-    Fleet,
-    FleetCapacity,
-    FleetModel,
-    FleetQueue,
-    FleetRedis,
-    FleetScale,
-    FleetSweeper,
-    Pool,
-    PoolScale,
-    StopCandidate,
-)
 
 W = TypeVar("W", bound=Wire)
 Rule = Callable[[Sequence[Any]], Any]
@@ -71,7 +60,7 @@ def first_known(values: Sequence[Any]) -> Any:
     return next((value for value in values if value), values[0])
 
 
-def first_to_stop(lists: Sequence[Sequence[StopCandidate]]) -> tuple[StopCandidate, ...]:
+def first_to_stop(lists: Sequence[Sequence[fleet.StopCandidate]]) -> tuple[fleet.StopCandidate, ...]:
     """Return all workers in the order in which they may stop: those that drain first, then the least busy."""
     workers = (worker for found in lists for worker in found)
     return tuple(sorted(workers, key=lambda worker: (not worker.draining, worker.busy, worker.name)))
@@ -97,21 +86,21 @@ def _worst_policy(policies: Sequence[str]) -> str:
 
 
 RULES: Mapping[type[Wire], Mapping[str, Rule]] = {
-    Fleet: {
+    fleet.Fleet: {
         "at_ms": max,
         "pools": same("name"),
         "queues": same("name"),
         "models": same("name", "account"),
         "stops": lambda lists: tuple({stop.field: stop for stops in lists for stop in stops}.values()),
     },
-    Pool: {"queues": first_known},
-    FleetQueue: {"oldest_age_s": highest_known},
-    FleetCapacity: {"brains": same("name")},
-    FleetSweeper: {"last_round_s": worst, "overdue_s": max},
-    FleetModel: {"stopped_s": max},
-    FleetRedis: {"version": min, "policy": _worst_policy},
-    FleetScale: {"at_ms": max, "pools": same("pool")},
-    PoolScale: {
+    fleet.Pool: {"queues": first_known},
+    fleet.FleetQueue: {"oldest_age_s": highest_known},
+    fleet.FleetCapacity: {"brains": same("name")},
+    fleet.FleetSweeper: {"last_round_s": worst, "overdue_s": max},
+    fleet.FleetModel: {"stopped_s": max},
+    fleet.FleetRedis: {"version": min, "policy": _worst_policy},
+    fleet.FleetScale: {"at_ms": max, "pools": same("pool")},
+    fleet.PoolScale: {
         "threads": max,
         "oldest_age_s": highest_known,
         "builds": same("build"),

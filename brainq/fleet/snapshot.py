@@ -13,16 +13,7 @@ from brainq.adapters.celery import names
 from brainq.adapters.redis.fleet import FleetFacts, rung_at_s
 from brainq.adapters.sql.repositories.turn_records import count_given_up
 from brainq.app.wiring import Wiring
-from brainq.contracts.fleet import (
-    Fleet,
-    FleetActivity,
-    FleetMinute,
-    FleetQueue,
-    FleetTrouble,
-    FleetTurns,
-    FleetWorker,
-    Pool,
-)
+from brainq.contracts import fleet
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
 from brainq.fleet.troubles import fleet_troubles, longest_limits
@@ -41,11 +32,11 @@ class RedisFleetState:
     """The fleet's data in Redis. `queues`, `quarantined` and `unprefixed` are empty if the broker is another server."""
 
     facts: FleetFacts
-    queues: tuple[FleetQueue, ...]
-    workers: tuple[FleetWorker, ...]
+    queues: tuple[fleet.FleetQueue, ...]
+    workers: tuple[fleet.FleetWorker, ...]
     quarantined: int
     unprefixed: int
-    troubles: tuple[FleetTrouble, ...]
+    troubles: tuple[fleet.FleetTrouble, ...]
 
 
 def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
@@ -81,7 +72,7 @@ def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
     return RedisFleetState(facts, tuple(queues), workers, quarantined, unprefixed, troubles)
 
 
-def read_fleet(wiring: Wiring) -> Fleet:
+def read_fleet(wiring: Wiring) -> fleet.Fleet:
     """See `Client.fleet`."""
     state, store = wiring.state, wiring.store
     live = read_redis_fleet(wiring)
@@ -89,16 +80,16 @@ def read_fleet(wiring: Wiring) -> Fleet:
     given_up, approvals = count_given_up(store.database)
     turns = [(turn.session_id, turn.turn_id) for turn in unended[:MAX_OPEN_TURNS]]
     states = Counter(state for state, _ in state.fleet.standing(turns))
-    return Fleet(
+    return fleet.Fleet(
         at_ms=live.facts.now_ms,
         pools=tuple(
-            Pool(name=name, queues=served, workers=tuple(each for each in live.workers if each.pool == name))
+            fleet.Pool(name=name, queues=served, workers=tuple(each for each in live.workers if each.pool == name))
             for name, served in names.POOL_QUEUES.items()
         ),
         queues=live.queues,
         lanes=live.facts.lanes,
         room=live.facts.room,
-        turns=FleetTurns(
+        turns=fleet.FleetTurns(
             accepted=states["accepted"],
             queued=states["queued"],
             active=states["active"],
@@ -118,10 +109,10 @@ def read_fleet(wiring: Wiring) -> Fleet:
 
 def _queue(
     pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: int, now_ms: int, build: str = ""
-) -> FleetQueue:
+) -> fleet.FleetQueue:
     """Return the lists of a queue as one queue, with the messages that wait for a place in them."""
     rung = [at for at in (rung_at_s(oldest) for _, oldest in lists) if at is not None]
-    return FleetQueue(
+    return fleet.FleetQueue(
         name=names.build_queue(queue, build) if build else queue,
         pool=pool,
         build=build,
@@ -130,7 +121,7 @@ def _queue(
     )
 
 
-def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> FleetActivity:
+def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> fleet.FleetActivity:
     """Return the activity of the last hour, by minute. Pure.
 
     turns: the newest MAX_RECENT_TURNS that were accepted within WINDOW before `now`.
@@ -145,7 +136,7 @@ def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> FleetActivity:
         if over is not None and turn.state != "rejected":
             ended[over].append(turn)
     minutes = tuple(_fleet_minute(count, over) for count, over in zip(accepted, ended, strict=True))
-    return FleetActivity(minutes=minutes, is_whole=len(turns) < MAX_RECENT_TURNS)
+    return fleet.FleetActivity(minutes=minutes, is_whole=len(turns) < MAX_RECENT_TURNS)
 
 
 def _minute_index(at: datetime, now: datetime) -> int | None:
@@ -154,9 +145,9 @@ def _minute_index(at: datetime, now: datetime) -> int | None:
     return place if place >= 0 else None
 
 
-def _fleet_minute(accepted: int, ended: Sequence[RecentTurn]) -> FleetMinute:
+def _fleet_minute(accepted: int, ended: Sequence[RecentTurn]) -> fleet.FleetMinute:
     took = sorted((turn.ended_at - turn.accepted_at).total_seconds() for turn in ended if turn.ended_at is not None)
-    return FleetMinute(
+    return fleet.FleetMinute(
         accepted=accepted,
         ended=len(ended),
         failed=sum(turn.state in _FAILED for turn in ended),

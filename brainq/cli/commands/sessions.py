@@ -6,19 +6,9 @@ from typing import Annotated
 
 import typer
 
+from brainq.cli import output
 from brainq.cli.connect import open_brainless_client, open_client, open_operator
 from brainq.cli.options import AsJson, Limit, TurnArgument
-from brainq.cli.output import (
-    STATUS_STYLES,
-    clean,
-    note,
-    print_json,
-    print_outcome,
-    print_page,
-    print_rows,
-    short,
-    stdout,
-)
 from brainq.errors import ExitCode
 
 SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id.")]
@@ -46,9 +36,9 @@ def list_sessions(
     with open_operator() as operator:
         rows = operator.sessions(prefix, limit, after=after)
         if operator.why_away:
-            note(f"Redis is unreachable, so this list comes from SQL only: {operator.why_away}", style="yellow")
+            output.note(f"Redis is unreachable, so this list comes from SQL only: {operator.why_away}", style="yellow")
     none = "no sessions" + (f" that begin with {prefix!r}" if prefix else "")
-    print_rows(rows, sessions_table, none, as_json=as_json)
+    output.print_rows(rows, sessions_table, none, as_json=as_json)
 
 
 def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
@@ -65,7 +55,7 @@ def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
 
     with open_brainless_client() as client:
         facts = collect_session(client, session_id)
-    print_page(facts, print_session, as_json=as_json)
+    output.print_page(facts, print_session, as_json=as_json)
 
 
 def pause(
@@ -91,7 +81,7 @@ def pause(
         outcome = f"session {session_id} is paused; `brainq resume {session_id}` resumes it"
         outcome += "" if known else "; the session has no turns yet"
     value = {"session_id": session_id, "paused": True, "changed": changed}
-    print_outcome(value, outcome, ok=changed, as_json=as_json)
+    output.print_outcome(value, outcome, ok=changed, as_json=as_json)
 
 
 def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
@@ -108,7 +98,7 @@ def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
     resumed = f"session {session_id} resumed" + (f"; turn {begun} starts" if begun else "")
     outcome = resumed if changed else f"session {session_id} was not paused"
     value = {"session_id": session_id, "paused": False, "changed": changed, "live": begun}
-    print_outcome(value, outcome, ok=changed, as_json=as_json)
+    output.print_outcome(value, outcome, ok=changed, as_json=as_json)
 
 
 def interrupt(
@@ -128,7 +118,7 @@ def interrupt(
     if stopped:
         outcome = f"turn {stopped} will be cancelled; `brainq session {session_id}` shows which turn is next"
     value = {"session_id": session_id, "turn_id": stopped}
-    print_outcome(value, outcome, ok=bool(stopped), exit_code=ExitCode.NOT_FOUND, as_json=as_json)
+    output.print_outcome(value, outcome, ok=bool(stopped), exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 
 def compact(
@@ -152,7 +142,7 @@ def compact(
     with open_client() as client:
         handle = client.session(session_id).compact(request_key)
     if as_json:
-        print_json({"turn_id": handle.turn_id, "session_id": session_id})
+        output.print_json({"turn_id": handle.turn_id, "session_id": session_id})
     else:
         typer.echo(handle.turn_id)
 
@@ -172,7 +162,7 @@ def drop(turn: TurnArgument, as_json: AsJson = False) -> None:
     if not dropped:
         outcome = f"turn {handle.turn_id} is not waiting; `brainq cancel {handle.turn_id}` cancels a live turn"
     value = {"turn_id": handle.turn_id, "session_id": handle.session_id, "dropped": dropped}
-    print_outcome(value, outcome, ok=dropped, exit_code=ExitCode.REFUSED, as_json=as_json)
+    output.print_outcome(value, outcome, ok=dropped, exit_code=ExitCode.REFUSED, as_json=as_json)
 
 
 def ready(
@@ -191,11 +181,13 @@ def ready(
     """
     with open_brainless_client() as client:
         released = client.session(session_id).flag(flag).ready()
-    outcome = f"{short(flag, 60)} is ready"
+    outcome = f"{output.short(flag, 60)} is ready"
     if not released:
-        outcome = f"session {session_id} has no readiness flag {short(flag, 60)!r}; it may already have been released"
+        outcome = (
+            f"session {session_id} has no readiness flag {output.short(flag, 60)!r}; it may already have been released"
+        )
     value = {"session_id": session_id, "flag": flag, "released": released}
-    print_outcome(value, outcome, ok=released, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
+    output.print_outcome(value, outcome, ok=released, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 
 def history(
@@ -220,19 +212,20 @@ def history(
     with open_brainless_client() as client:
         turns = client.session(session_id).history(limit, after)
     if as_json:
-        print_json(turns)
+        output.print_json(turns)
         return
     if not turns:
-        note(f"no turns of session {session_id!r}")
-    console = stdout()
+        output.note(f"no turns of session {session_id!r}")
+    console = output.stdout()
     for turn in turns:
         console.print(
-            Text(turn.turn_id, "dim").append(f"  {turn.state}", STATUS_STYLES.get(turn.state, "")), soft_wrap=True
+            Text(turn.turn_id, "dim").append(f"  {turn.state}", output.STATUS_STYLES.get(turn.state, "")),
+            soft_wrap=True,
         )
         if not turn.is_kept:
             console.print(Text("  not kept, because the brain sets redact_logs", "dim"))
             continue
         for who, text in (("user", with_attachment_labels(turn.user_message, turn.attachments)), ("brain", turn.text)):
             if text:
-                console.print(Text(f"{who:<6} ", "bold").append(clean(text), "default"), soft_wrap=True)
+                console.print(Text(f"{who:<6} ", "bold").append(output.clean(text), "default"), soft_wrap=True)
         console.print()

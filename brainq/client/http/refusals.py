@@ -8,28 +8,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from brainq.errors import (
-    ERROR_KINDS,
-    BrainqError,
-    CellUnreachable,
-    InvalidInput,
-    NotFound,
-    TenantMoved,
-    TenantMoving,
-    Unreachable,
-)
+from brainq import errors
 
 TYPE_PREFIX = "urn:brainq:problem:"
-_CLASSES = {kind.word: cls for cls, kind in ERROR_KINDS.items()}
+_CLASSES = {kind.word: cls for cls, kind in errors.ERROR_KINDS.items()}
 _NOT_BEGUN = frozenset({"stopping", "streams-full", "too-many-requests", "too-many-streams"})
 """The words of refusals that come before a gateway does anything of a request."""
-_PASSING = (Unreachable, TenantMoved, TenantMoving)
+_PASSING = (errors.Unreachable, errors.TenantMoved, errors.TenantMoving)
 _PASSING_STATUSES = (502, 503, 504)
 _FACTS = ("request_key", "client_message_id", "live_turn_id", "state")
 MAX_RETRY_AFTER_S = 60.0
 
 
-class GatewayRefused(BrainqError):
+class GatewayRefused(errors.BrainqError):
     """A gateway refused a request for a reason that exists only over HTTP, such as a token without a right.
 
     status   the HTTP status
@@ -52,13 +43,13 @@ class Refusal:
     retry_after_s: how long the gateway asks to wait, or None.
     """
 
-    error: BrainqError
+    error: errors.BrainqError
     is_passing: bool
     is_undone: bool
     retry_after_s: float | None
 
 
-def read_refusal(status: int, retry_after: str, body: bytes, missing: type[NotFound]) -> Refusal:
+def read_refusal(status: int, retry_after: str, body: bytes, missing: type[errors.NotFound]) -> Refusal:
     """Return what a response means. Pure.
 
     missing: the error if the gateway has nothing with the id of the request.
@@ -69,7 +60,7 @@ def read_refusal(status: int, retry_after: str, body: bytes, missing: type[NotFo
     cls = missing if word == "not-found" else _CLASSES.get(word)
     wait_s = min(float(retry_after), MAX_RETRY_AFTER_S) if retry_after.isdigit() else None
     if cls is None:
-        error: BrainqError = GatewayRefused(detail, status=status, word=word)
+        error: errors.BrainqError = GatewayRefused(detail, status=status, word=word)
         is_passing = word in _NOT_BEGUN or word == "short" or (not word and status in _PASSING_STATUSES)
         return Refusal(error, is_passing, word in _NOT_BEGUN, wait_s)
     return Refusal(_made(cls, detail, problem), issubclass(cls, _PASSING) and status == 503, False, wait_s)
@@ -84,12 +75,14 @@ def _read_problem(body: bytes) -> Mapping[str, Any]:
     return cast("dict[str, Any]", found) if is_ours else {}
 
 
-def _made(cls: type[BrainqError], detail: str, problem: Mapping[str, Any]) -> BrainqError:
+def _made(cls: type[errors.BrainqError], detail: str, problem: Mapping[str, Any]) -> errors.BrainqError:
     """Return an error with the gateway's message. The constructors of some classes would write another one."""
-    if issubclass(cls, InvalidInput):
+    if issubclass(cls, errors.InvalidInput):
         field = str(problem.get("field") or "body")
         return cls(field, detail.removeprefix(f"{field}: "))
-    cls = Unreachable if issubclass(cls, CellUnreachable) else cls  # the gateway does not tell which cell it is
+    cls = (
+        errors.Unreachable if issubclass(cls, errors.CellUnreachable) else cls
+    )  # the gateway does not tell which cell it is
     error = cls.__new__(cls)
     error.args = (detail,)
     for name in _FACTS:

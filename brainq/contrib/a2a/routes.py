@@ -18,27 +18,7 @@ from brainq import __version__
 from brainq.app.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
-from brainq.contrib.a2a.requests import (
-    VERSION,
-    RpcCall,
-    check_version,
-    read_call,
-    read_params,
-    rpc_error,
-    rpc_result,
-    send_message,
-    to_a2a_error,
-)
-from brainq.contrib.a2a.tasks import (
-    JSON_TYPE,
-    FoldedTask,
-    fold_next,
-    read_task,
-    render_task,
-    task_history,
-    task_updates,
-    wait_for_task,
-)
+from brainq.contrib.a2a import requests, tasks
 from brainq.engine.brain.brain import Brain
 from brainq.errors import BrainqError
 from brainq.gateway.edge.access import AGENT_CARD_PATH, GatewayDep, RequestDep, current_request
@@ -46,7 +26,7 @@ from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway, HttpRequest
 from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, StreamEncoding, stream_events
 
-OUTPUT_MODES = ("text/plain", JSON_TYPE)
+OUTPUT_MODES = ("text/plain", tasks.JSON_TYPE)
 INPUT_MODES = (*OUTPUT_MODES, "image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
 TOKEN_SCHEME = "token"
 VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
@@ -64,7 +44,9 @@ def public_card(brain: Brain, url: str, *, needs_token: bool) -> pb.AgentCard:
         description=_description(brain),
         version=__version__,
         supported_interfaces=[
-            pb.AgentInterface(url=f"{url}/a2a/{brain.name}", protocol_binding="JSONRPC", protocol_version=VERSION)
+            pb.AgentInterface(
+                url=f"{url}/a2a/{brain.name}", protocol_binding="JSONRPC", protocol_version=requests.VERSION
+            )
         ],
         capabilities=pb.AgentCapabilities(streaming=True, push_notifications=False, extended_agent_card=True),
         default_input_modes=INPUT_MODES,
@@ -98,10 +80,10 @@ class A2aRequest(HttpRequest):
     """A JSON-RPC request to an agent."""
 
     brain: Brain
-    call: RpcCall
+    call: requests.RpcCall
 
     def answer(self, message: Message) -> Response:
-        return JSONResponse(rpc_result(self.call.id, message))
+        return JSONResponse(requests.rpc_result(self.call.id, message))
 
 
 @router.get(AGENT_CARD_PATH)
@@ -121,65 +103,69 @@ async def call_method(brain: str, request: RequestDep) -> Response:
     try:
         if request.http.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise a2a.InvalidRequestError("send it with Content-Type: application/json")
-        call = read_call(await request.http.body())
+        call = requests.read_call(await request.http.body())
         call_id = call.id
-        check_version(request.http.headers.get("a2a-version") or request.http.query_params.get("A2A-Version", ""))
+        requests.check_version(
+            request.http.headers.get("a2a-version") or request.http.query_params.get("A2A-Version", "")
+        )
         method = METHODS.get(call.method)
         if method is None:
             raise a2a.MethodNotFoundError(f"the methods are {', '.join(METHODS)}")
         return await method(A2aRequest(request.gateway, request.caller, request.verb, request.http, found, call))
     except a2a.A2AError as error:
-        return JSONResponse(rpc_error(call_id, error))
+        return JSONResponse(requests.rpc_error(call_id, error))
     except BrainqError as error:
-        a2a_error = to_a2a_error(error)
+        a2a_error = requests.to_a2a_error(error)
         if a2a_error is None:
             raise
-        return JSONResponse(rpc_error(call_id, a2a_error))
+        return JSONResponse(requests.rpc_error(call_id, a2a_error))
 
 
 async def _send(request: A2aRequest) -> Response:
-    params = read_params(request.call.params, pb.SendMessageRequest())
+    params = requests.read_params(request.call.params, pb.SendMessageRequest())
     history = _history_length(params.configuration)
-    handle = await send_message(request, request.brain.name, params)
-    task = await read_task(handle)
+    handle = await requests.send_message(request, request.brain.name, params)
+    task = await tasks.read_task(handle)
     if not params.configuration.return_immediately:
-        task = await wait_for_task(request, handle, task, _is_clients_turn, request.gateway.settings.http_wait_s)
+        task = await tasks.wait_for_task(request, handle, task, _is_clients_turn, request.gateway.settings.http_wait_s)
     return request.answer(pb.SendMessageResponse(task=await _task_with_history(handle, task, history)))
 
 
 async def _send_streaming(request: A2aRequest) -> Response:
-    params = read_params(request.call.params, pb.SendMessageRequest())
-    handle = await send_message(request, request.brain.name, params)
-    task = await read_task(handle)
+    params = requests.read_params(request.call.params, pb.SendMessageRequest())
+    handle = await requests.send_message(request, request.brain.name, params)
+    task = await tasks.read_task(handle)
     return await _stream_task(request, handle, task, is_whole=_is_clients_turn(task))
 
 
 async def _subscribe(request: A2aRequest) -> Response:
-    handle = await request.own_turn(read_params(request.call.params, pb.SubscribeToTaskRequest()).id)
-    task = await read_task(handle)
+    handle = await request.own_turn(requests.read_params(request.call.params, pb.SubscribeToTaskRequest()).id)
+    task = await tasks.read_task(handle)
     if task.is_over:
         raise a2a.UnsupportedOperationError("the task has ended; read it with GetTask")
     return await _stream_task(request, handle, task, is_whole=False)
 
 
 async def _get(request: A2aRequest) -> Response:
-    params = read_params(request.call.params, pb.GetTaskRequest())
+    params = requests.read_params(request.call.params, pb.GetTaskRequest())
     history = _history_length(params)
     handle = await request.own_turn(params.id)
-    return request.answer(await _task_with_history(handle, await read_task(handle), history))
+    return request.answer(await _task_with_history(handle, await tasks.read_task(handle), history))
 
 
 async def _cancel(request: A2aRequest) -> Response:
     request.require_verb(Verb.STEER)
-    handle = await request.own_turn(read_params(request.call.params, pb.CancelTaskRequest()).id)
+    handle = await request.own_turn(requests.read_params(request.call.params, pb.CancelTaskRequest()).id)
     if await handle.cancel("by an A2A client") == "ended":
         raise a2a.TaskNotCancelableError("the task has ended")
-    task = await wait_for_task(request, handle, await read_task(handle), lambda task: task.is_over, CANCEL_WAIT_S)
-    return request.answer(render_task(task))
+    task = await tasks.wait_for_task(
+        request, handle, await tasks.read_task(handle), lambda task: task.is_over, CANCEL_WAIT_S
+    )
+    return request.answer(tasks.render_task(task))
 
 
 async def _extended_card(request: A2aRequest) -> Response:
-    read_params(request.call.params, pb.GetExtendedAgentCardRequest())
+    requests.read_params(request.call.params, pb.GetExtendedAgentCardRequest())
     gateway = request.gateway
     return request.answer(
         extended_card(request.brain, gateway.settings.http_a2a, needs_token=not gateway.authenticator.is_loopback_only)
@@ -210,12 +196,14 @@ METHODS: dict[str, Callable[[A2aRequest], Awaitable[Response]]] = {
 }
 
 
-def _is_clients_turn(task: FoldedTask) -> bool:
+def _is_clients_turn(task: tasks.FoldedTask) -> bool:
     """Return whether the client acts next: either the task has ended, or it waits for an answer."""
     return task.is_over or task.is_interrupted
 
 
-async def _stream_task(request: A2aRequest, handle: AsyncTurnHandle, task: FoldedTask, *, is_whole: bool) -> Response:
+async def _stream_task(
+    request: A2aRequest, handle: AsyncTurnHandle, task: tasks.FoldedTask, *, is_whole: bool
+) -> Response:
     """Stream the task, followed by its updates. With `is_whole` no updates follow, because the client acts next."""
     wire = TaskStream(handle, task, request.call.id)
 
@@ -226,10 +214,10 @@ async def _stream_task(request: A2aRequest, handle: AsyncTurnHandle, task: Folde
     return found or Response(wire.opening, media_type="text/event-stream")
 
 
-async def _task_with_history(handle: AsyncTurnHandle, task: FoldedTask, history: int) -> pb.Task:
-    rendered = render_task(task)
+async def _task_with_history(handle: AsyncTurnHandle, task: tasks.FoldedTask, history: int) -> pb.Task:
+    rendered = tasks.render_task(task)
     if history:
-        rendered.history.extend(await task_history(handle, history))
+        rendered.history.extend(await tasks.task_history(handle, history))
     return rendered
 
 
@@ -260,18 +248,18 @@ class TaskStream(StreamEncoding):
     The stream ends when the task ends or begins to wait for its client.
     """
 
-    def __init__(self, handle: AsyncTurnHandle, task: FoldedTask, call_id: str | int | None) -> None:
+    def __init__(self, handle: AsyncTurnHandle, task: tasks.FoldedTask, call_id: str | int | None) -> None:
         self._handle = handle
         self._task = task
         self._call_id = call_id
-        self.opening = rpc_frame(call_id, pb.StreamResponse(task=render_task(task)))
+        self.opening = rpc_frame(call_id, pb.StreamResponse(task=tasks.render_task(task)))
 
     async def write(self, event: TurnEvent) -> EncodedEvent:
         before = self._task
-        self._task = after = await fold_next(self._handle, before, event)
-        body = b"".join(rpc_frame(self._call_id, update) for update in task_updates(before, after))
+        self._task = after = await tasks.fold_next(self._handle, before, event)
+        body = b"".join(rpc_frame(self._call_id, update) for update in tasks.task_updates(before, after))
         return EncodedEvent(body, after.is_over or (after.is_interrupted and not before.is_interrupted))
 
 
 def rpc_frame(call_id: str | int | None, update: pb.StreamResponse) -> bytes:
-    return format_sse_event(data_str=json.dumps(rpc_result(call_id, update)))
+    return format_sse_event(data_str=json.dumps(requests.rpc_result(call_id, update)))

@@ -21,16 +21,7 @@ from brainq.errors import InvalidInput
 from brainq.gateway.edge.access import RequestDep, current_request
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.edge.request import ID, HttpRequest
-from brainq.gateway.wires.chat.requests import (
-    ApprovalDecision,
-    CallAnswer,
-    CamelBody,
-    ClientResult,
-    Question,
-    apply_answers,
-    decode_file,
-    submit_question,
-)
+from brainq.gateway.wires.chat import requests
 from brainq.gateway.wires.chat.stream import FROM_START, chat_stream
 
 MAX_MESSAGES = 10_000
@@ -39,7 +30,7 @@ VERBS = {"POST /agui": Verb.SUBMIT, "POST /agui/{brain}": Verb.SUBMIT}
 router = APIRouter(tags=["AG-UI"], dependencies=[Depends(current_request)])
 
 
-class InterruptAnswer(CamelBody):
+class InterruptAnswer(requests.CamelBody):
     """An answer to an interrupt. A tool call's `payload` has `approved`, and optionally `editedArgs` and `reason`."""
 
     interrupt_id: str = Field(max_length=200)
@@ -47,7 +38,7 @@ class InterruptAnswer(CamelBody):
     payload: JsonValue = None
 
 
-class ClientTool(CamelBody):
+class ClientTool(requests.CamelBody):
     """A tool that the application runs itself."""
 
     name: str = Field(max_length=64)
@@ -55,14 +46,14 @@ class ClientTool(CamelBody):
     parameters: dict[str, JsonValue] | None = None
 
 
-class ContextItem(CamelBody):
+class ContextItem(requests.CamelBody):
     """A piece of context for the model in this run."""
 
     description: str = Field(max_length=MAX_DESCRIPTION_CHARS)
     value: str = Field(max_length=MAX_EXTRA_CHARS)
 
 
-class RunBody(CamelBody):
+class RunBody(requests.CamelBody):
     """The body `RunAgentInput` of AG-UI 1.0. Its thread is the session."""
 
     thread_id: str = Field(pattern=ID)
@@ -83,15 +74,15 @@ def read_messages(body: RunBody) -> list[Message]:
         raise first_problem(wrong.errors(include_url=False), body.messages, under="messages") from None
 
 
-def read_question(messages: Sequence[Message]) -> Question:
+def read_question(messages: Sequence[Message]) -> requests.Question:
     """Return the user's last message. Raises InvalidInput if there is none, or if it has a file without its bytes."""
     for message in reversed(messages):
         if isinstance(message, UserMessage):
-            return Question(_text_of(message), message.id, _files_of(message))
+            return requests.Question(_text_of(message), message.id, _files_of(message))
     raise InvalidInput("messages", "no message is from the user; include the user's last message")
 
 
-def read_run_history(messages: Sequence[Message], question: Question) -> list[dict[str, Any]]:
+def read_run_history(messages: Sequence[Message], question: requests.Question) -> list[dict[str, Any]]:
     """Return the messages before the question, as text and the user's files. A new session begins with them."""
     history: list[dict[str, Any]] = []
     for message in messages:
@@ -121,17 +112,17 @@ def submit_options(body: RunBody, messages: Sequence[Message], *, configures: bo
     }
 
 
-def read_answers(body: RunBody, messages: Sequence[Message]) -> list[CallAnswer]:
+def read_answers(body: RunBody, messages: Sequence[Message]) -> list[requests.CallAnswer]:
     """Return the decisions about interrupts and the newest results of the application's own tools.
 
     Raises InvalidInput for an answer without a decision.
     """
-    answers: list[CallAnswer] = [_read_decision(entry) for entry in body.resume or ()]
+    answers: list[requests.CallAnswer] = [_read_decision(entry) for entry in body.resume or ()]
     for message in reversed(messages):
         if not isinstance(message, ToolMessage) or message.id == f"{message.tool_call_id}-result":
             break
         split_call_id(message.tool_call_id)
-        answers.append(ClientResult(message.tool_call_id, _text_of(message), message.error or ""))
+        answers.append(requests.ClientResult(message.tool_call_id, _text_of(message), message.error or ""))
     return answers
 
 
@@ -165,13 +156,13 @@ def _files_of(message: UserMessage) -> tuple[File, ...]:
 def _file(field: str, part: dict[str, Any]) -> File:
     """Return the file of an image, document, audio or video part."""
     source: dict[str, Any] = part.get("source") or {}
-    return decode_file(f"{field}.source", source.get("value"), source.get("mime_type"))
+    return requests.decode_file(f"{field}.source", source.get("value"), source.get("mime_type"))
 
 
-def _read_decision(entry: InterruptAnswer) -> ApprovalDecision:
+def _read_decision(entry: InterruptAnswer) -> requests.ApprovalDecision:
     split_call_id(entry.interrupt_id)
     if entry.status == "cancelled":
-        return ApprovalDecision(entry.interrupt_id, False, "the approval was cancelled")
+        return requests.ApprovalDecision(entry.interrupt_id, False, "the approval was cancelled")
     payload = entry.payload
     match payload:
         case {"approved": bool(approved)}:
@@ -182,7 +173,7 @@ def _read_decision(entry: InterruptAnswer) -> ApprovalDecision:
     if edited is not None and not isinstance(edited, dict):
         raise InvalidInput("resume.payload.editedArgs", "it is not an object; send all arguments, or omit it")
     reason_text = reason if isinstance(reason, str) else ""
-    return ApprovalDecision(entry.interrupt_id, approved, reason_text, cast("dict[str, Any] | None", edited))
+    return requests.ApprovalDecision(entry.interrupt_id, approved, reason_text, cast("dict[str, Any] | None", edited))
 
 
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -218,14 +209,14 @@ async def _run(body: RunBody, brain: str | None, request: HttpRequest) -> Respon
     request.require_own_prefix(body.thread_id)
     messages = read_messages(body)
     if answers := read_answers(body, messages):
-        handle, behind = await apply_answers(request, body.thread_id, answers)
+        handle, behind = await requests.apply_answers(request, body.thread_id, answers)
         answered, takes_back = answered_calls(messages), ()
     else:
         question = read_question(messages)
         configures = Verb.CONFIGURE in request.caller.verbs
         options: SubmitOptions = {**submit_options(body, messages, configures=configures), "brain": brain}
         history = read_run_history(messages, question)
-        handle, behind = await submit_question(request, body.thread_id, question, options, history), FROM_START
+        handle, behind = await requests.submit_question(request, body.thread_id, question, options, history), FROM_START
         answered, takes_back = (), [message for message in messages if is_of_turn(message, handle.turn_id)]
     before = messages_before_turn(messages, handle.turn_id)
     writer = RunWriter(handle.turn_id, body.thread_id, body.run_id, before, answered=answered, takes_back=takes_back)

@@ -19,16 +19,7 @@ from brainq.gateway.edge.access import RequestDep, current_request
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.edge.request import ID, TURN_ID, GatewayRequest, HttpRequest
 from brainq.gateway.rest.bodies import AffectedTurn, ClientToolBody
-from brainq.gateway.wires.chat.requests import (
-    ApprovalDecision,
-    CallAnswer,
-    CamelBody,
-    ClientResult,
-    Question,
-    apply_answers,
-    decode_file,
-    submit_question,
-)
+from brainq.gateway.wires.chat import requests
 from brainq.gateway.wires.chat.stream import FROM_START, StreamPosition, chat_stream, read_position
 
 MAX_MESSAGES = 10_000
@@ -44,7 +35,7 @@ TurnQuery = Annotated[
 ]
 
 
-class PartApproval(CamelBody):
+class PartApproval(requests.CamelBody):
     """The page's decision about a call."""
 
     id: str = Field(max_length=200)
@@ -52,7 +43,7 @@ class PartApproval(CamelBody):
     reason: str | None = None
 
 
-class MessagePart(CamelBody):
+class MessagePart(requests.CamelBody):
     """A part of a message: text, a file, or a tool call in some state."""
 
     type: str
@@ -68,7 +59,7 @@ class MessagePart(CamelBody):
     filename: str | None = None
 
 
-class UiMessage(CamelBody):
+class UiMessage(requests.CamelBody):
     """A message of the client."""
 
     id: str = Field(max_length=500)
@@ -82,13 +73,13 @@ class UiMessage(CamelBody):
     def files(self, field: str) -> tuple[File, ...]:
         """Return the files of a user's message. Raises InvalidInput."""
         return tuple(
-            decode_file(f"{field}.parts[{at}].url", part.url, part.media_type, part.filename)
+            requests.decode_file(f"{field}.parts[{at}].url", part.url, part.media_type, part.filename)
             for at, part in enumerate(self.parts)
             if part.type == "file" and self.role == "user"
         )
 
 
-class ChatBody(CamelBody):
+class ChatBody(requests.CamelBody):
     """A chat, whose last message is new. `id` is the id of both the chat and its session.
 
     tools   the tools that the page runs itself in `onToolCall`
@@ -103,7 +94,7 @@ class ChatBody(CamelBody):
     brain: str | None = Field(default=None, pattern=ID)
 
 
-def read_question(body: ChatBody, newest_turn: str | None) -> Question | None:
+def read_question(body: ChatBody, newest_turn: str | None) -> requests.Question | None:
     """Return the last message if it is the user's, or else None.
 
     Each request to regenerate an answer is a separate question, identified by the session's newest turn.
@@ -112,7 +103,7 @@ def read_question(body: ChatBody, newest_turn: str | None) -> Question | None:
     if last.role != "user":
         return None
     again = f" again {body.message_id or newest_turn}" if body.trigger == "regenerate-message" else ""
-    return Question(last.text, f"{last.id}{again}", last.files(f"messages[{len(body.messages) - 1}]"))
+    return requests.Question(last.text, f"{last.id}{again}", last.files(f"messages[{len(body.messages) - 1}]"))
 
 
 def read_chat_history(body: ChatBody) -> list[dict[str, Any]]:
@@ -125,25 +116,27 @@ def read_chat_history(body: ChatBody) -> list[dict[str, Any]]:
     return [message for message in history if message["content"].strip() or message["attachments"]]
 
 
-def read_answers(message: UiMessage) -> list[CallAnswer]:
+def read_answers(message: UiMessage) -> list[requests.CallAnswer]:
     """Return the page's answers to the calls of the message's last step."""
     steps = [at for at, part in enumerate(message.parts) if part.type == "step-start"]
     answers = (_read_answer(part) for part in message.parts[steps[-1] if steps else 0 :])
     return [answer for answer in answers if answer is not None]
 
 
-def _read_answer(part: MessagePart) -> CallAnswer | None:
+def _read_answer(part: MessagePart) -> requests.CallAnswer | None:
     if part.state == "approval-responded" and part.approval is not None:
         approval = part.approval
         split_call_id(approval.id)
-        return ApprovalDecision(approval.id, bool(approval.approved), approval.reason or "")
+        return requests.ApprovalDecision(approval.id, bool(approval.approved), approval.reason or "")
     if part.tool_call_id is None or part.provider_executed:
         return None
     match part.state:
         case "output-available":
-            return ClientResult(_check_call_id(part.tool_call_id), part.output)
+            return requests.ClientResult(_check_call_id(part.tool_call_id), part.output)
         case "output-error":
-            return ClientResult(_check_call_id(part.tool_call_id), error=part.error_text or "the page's tool failed")
+            return requests.ClientResult(
+                _check_call_id(part.tool_call_id), error=part.error_text or "the page's tool failed"
+            )
         case _:
             return None
 
@@ -178,14 +171,14 @@ async def chat(body: ChatBody, request: RequestDep) -> Response:
     question = read_question(body, newest)
     if question is not None:
         options: SubmitOptions = {"brain": body.brain, "client_tools": [tool.model_dump() for tool in body.tools]}
-        handle = await submit_question(request, body.id, question, options, read_chat_history(body))
+        handle = await requests.submit_question(request, body.id, question, options, read_chat_history(body))
         return await _stream_chat(request, handle)
     answers = read_answers(body.messages[-1])
     if not answers:
         raise InvalidInput(
             "messages", "the last message is the assistant's and has no answers; end with a user's message"
         )
-    handle, behind = await apply_answers(request, body.id, answers)
+    handle, behind = await requests.apply_answers(request, body.id, answers)
     return await _stream_chat(request, handle, behind, opens=True)
 
 

@@ -19,32 +19,13 @@ from brainq.contracts.event import TurnEvent
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval, Receipt
 from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS
-from brainq.contrib.mcp_server.following import (
-    ProgressReporter,
-    apply_decisions,
-    can_elicit,
-    elicit_now,
-    elicitation_result,
-    follow_turn,
-    read_round,
-)
+from brainq.contrib.mcp_server import following
 from brainq.contrib.mcp_server.requests import CallsInFlight, McpRequest, default_session, read_input
 from brainq.contrib.mcp_server.turn_report import TurnReport, report_turn, tool_result
 from brainq.engine.brain.brain import Brain
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID
-from brainq.gateway.rest.bodies import (
-    AFTER,
-    DEFAULT_LIST_PAGE,
-    Answer,
-    Body,
-    OptionsBody,
-    SubmitBody,
-    TurnLimits,
-    described,
-    require_may_submit,
-    submit_turn,
-)
+from brainq.gateway.rest import bodies
 from brainq.gateway.rest.event_stream import GATHER_S, open_events
 from brainq.gateway.rest.turn_control import ApprovalList, ArgsHashField, CancelAnswer, decide
 from brainq.gateway.rest.turns import TurnPage, hide_foreign_parent
@@ -57,12 +38,12 @@ BRAIN_TOOL_VERBS = frozenset({Verb.SUBMIT, Verb.READ})
 Run = Callable[[McpRequest, Any, CallsInFlight], Awaitable[BaseModel]]
 
 
-class TurnInput(Body):
+class TurnInput(bodies.Body):
     turn_id: str = Field(pattern=TURN_ID)
 
 
-@described(TURN_OPTIONS)
-class SubmitInput(Body):
+@bodies.described(TURN_OPTIONS)
+class SubmitInput(bodies.Body):
     """A message and options, which default to the agent's own."""
 
     message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
@@ -78,8 +59,8 @@ class SubmitInput(Body):
     system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
     skill_context: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
     cwd: str | None = Field(default=None, max_length=4096)
-    limits: TurnLimits | None = None
-    options: OptionsBody | None = None
+    limits: bodies.TurnLimits | None = None
+    options: bodies.OptionsBody | None = None
 
 
 class ResultInput(TurnInput):
@@ -103,7 +84,7 @@ class CancelInput(TurnInput):
     reason: str = Field(default="", max_length=MAX_REASON_CHARS)
 
 
-class ApproveInput(Body):
+class ApproveInput(bodies.Body):
     approval_id: str = Field(pattern=CALL_ID)
     args_hash: str | None = ArgsHashField
     arguments: dict[str, JsonValue] | None = Field(
@@ -111,29 +92,29 @@ class ApproveInput(Body):
     )
 
 
-class DenyInput(Body):
+class DenyInput(bodies.Body):
     approval_id: str = Field(pattern=CALL_ID)
     reason: str = Field(default="", max_length=MAX_COMMENT_CHARS, description="The agent reads it.")
 
 
-@described(TURN_FILTERS)
-class ListInput(Body):
+@bodies.described(TURN_FILTERS)
+class ListInput(bodies.Body):
     session: str | None = Field(default=None, pattern=ID)
     brain: str | None = Field(default=None, pattern=ID)
     state: Literal["accepted", "ended"] | None = Field(
         default=None, description="`accepted`: turns that have not ended."
     )
     text: str = Field(default="", max_length=128)
-    limit: int = Field(default=DEFAULT_LIST_PAGE, ge=1, le=1_000)
-    after: str | None = Field(default=None, pattern=TURN_ID, description=AFTER)
+    limit: int = Field(default=bodies.DEFAULT_LIST_PAGE, ge=1, le=1_000)
+    after: str | None = Field(default=None, pattern=TURN_ID, description=bodies.AFTER)
 
 
-class ApprovalsInput(Body):
+class ApprovalsInput(bodies.Body):
     session: str | None = Field(default=None, pattern=ID)
-    limit: int = Field(default=DEFAULT_LIST_PAGE, ge=1, le=1_000)
+    limit: int = Field(default=bodies.DEFAULT_LIST_PAGE, ge=1, le=1_000)
 
 
-class EventPage(Answer):
+class EventPage(bodies.Answer):
     """A page of a turn's events, in order.
 
     Pass `next` as `after` to continue; `is_over` is true after the last event.
@@ -158,7 +139,7 @@ class TurnTool:
     name: str
     description: str
     needs: frozenset[Verb]
-    input: type[Body]
+    input: type[bodies.Body]
     output: type[BaseModel]
     effect: Literal["looks", "acts", "ends", "neutral"]
     run: Run
@@ -170,7 +151,7 @@ TURN_TOOLS: dict[str, TurnTool] = {}
 
 def _tool(
     name: str,
-    args: type[Body],
+    args: type[bodies.Body],
     output: type[BaseModel],
     effect: Literal["looks", "acts", "ends", "neutral"],
     *needs: Verb,
@@ -191,11 +172,11 @@ async def _submit(request: McpRequest, args: SubmitInput, calls: CallsInFlight) 
     """Begin a turn of an agent and return its id at once. The turn continues by itself; `result` has its answer."""
     key = calls.request_key(request)
     fields = {name: getattr(args, name) for name in args.model_fields_set - {"message", "session"}}
-    body = SubmitBody(
+    body = bodies.SubmitBody(
         session_id=args.session or default_session(request.caller, key), user_message=args.message, **fields
     )
-    require_may_submit(request.needing(Verb.SUBMIT), body.session_id, body)
-    handle = await submit_turn(request.gateway, body, key)
+    bodies.require_may_submit(request.needing(Verb.SUBMIT), body.session_id, body)
+    handle = await bodies.submit_turn(request.gateway, body, key)
     if Verb.READ in request.caller.verbs:
         return await report_turn(request, handle)
     return TurnReport(turn_id=handle.turn_id, session=handle.session_id, state="accepted")
@@ -207,10 +188,12 @@ async def _result(request: McpRequest, args: ResultInput, calls: CallsInFlight) 
     handle = await request.own_turn(args.turn_id)
     if not args.wait_s:
         return await report_turn(request, handle)
-    progress = ProgressReporter(lambda done, words: request.context.session.report_progress(done, message=words))
+    progress = following.ProgressReporter(
+        lambda done, words: request.context.session.report_progress(done, message=words)
+    )
     wait_s = min(args.wait_s, request.gateway.settings.http_wait_s)
     with request.stream_slot() as slot:
-        found = await follow_turn(request, handle, slot, 0, wait_s, progress)
+        found = await following.follow_turn(request, handle, slot, 0, wait_s, progress)
     return await report_turn(request, handle, found.last_event)
 
 
@@ -310,7 +293,7 @@ async def _decide_own(request: McpRequest, approval_id: str, **decision: Any) ->
     return await decide(deciding, approval_id, **decision)
 
 
-class BrainToolInput(Body):
+class BrainToolInput(bodies.Body):
     """A message for the agent."""
 
     message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS, description="The task or question.")
@@ -337,31 +320,33 @@ async def run_brain_tool(
     wait_s = min(WAIT_S if args.wait_s is None else args.wait_s, request.gateway.settings.http_wait_s)
     with request.stream_slot() as slot:
         if params.request_state is not None:
-            shown = read_round(params.request_state)
+            shown = following.read_round(params.request_state)
             with calls.cancelled_with(request, slot, shown.turn_id):
                 handle = await request.own_turn(shown.turn_id)
-                if not await apply_decisions(request, shown, params.input_responses or {}):
+                if not await following.apply_decisions(request, shown, params.input_responses or {}):
                     return tool_result(request, await report_turn(request, handle, shown.seq))
                 return await _follow_turn(request, slot, handle, shown.seq, wait_s)
         key = calls.request_key(request)
-        body = SubmitBody(
+        body = bodies.SubmitBody(
             session_id=args.session or default_session(request.caller, key), user_message=args.message, brain=brain.name
         )
-        require_may_submit(request.needing(Verb.SUBMIT), body.session_id, body)
+        bodies.require_may_submit(request.needing(Verb.SUBMIT), body.session_id, body)
         with calls.cancelled_with(request, slot, key):
-            return await _follow_turn(request, slot, await submit_turn(request.gateway, body, key), 0, wait_s)
+            return await _follow_turn(request, slot, await bodies.submit_turn(request.gateway, body, key), 0, wait_s)
 
 
 async def _follow_turn(
     request: McpRequest, slot: StreamSlot, handle: AsyncTurnHandle, after: int, wait_s: float
 ) -> CallToolResult | InputRequiredResult:
-    progress = ProgressReporter(lambda done, words: request.context.session.report_progress(done, message=words))
+    progress = following.ProgressReporter(
+        lambda done, words: request.context.session.report_progress(done, message=words)
+    )
     while True:
-        found = await follow_turn(request, handle, slot, after, wait_s, progress)
-        if not found.approvals or not can_elicit(request):
+        found = await following.follow_turn(request, handle, slot, after, wait_s, progress)
+        if not found.approvals or not following.can_elicit(request):
             return tool_result(request, await report_turn(request, handle, found.last_event))
         if request.is_modern:
-            return elicitation_result(handle, found.last_event, found.approvals)
-        if not await elicit_now(request, handle, found.last_event, found.approvals, slot):
+            return following.elicitation_result(handle, found.last_event, found.approvals)
+        if not await following.elicit_now(request, handle, found.last_event, found.approvals, slot):
             return tool_result(request, await report_turn(request, handle, found.last_event))
         after = found.last_event

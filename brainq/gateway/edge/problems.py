@@ -11,37 +11,18 @@ from typing import Any
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from brainq.errors import (
-    ERROR_KINDS,
-    ApprovalDecided,
-    BrainqError,
-    BudgetSpent,
-    BuildUnserved,
-    ErrorKind,
-    ExitCode,
-    InvalidInput,
-    NotFound,
-    QueueFull,
-    ResultRefused,
-    SchedulesFull,
-    SessionBusy,
-    SetupError,
-    StaleTurn,
-    SubmitConflict,
-    Unreachable,
-    kind_of,
-)
+from brainq import errors
 from brainq.runtime.text.surrogates import clean_json
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:brainq:problem:"
-FACTS: dict[type[BrainqError], tuple[str, ...]] = {
-    QueueFull: ("setting",),
-    SchedulesFull: ("setting",),
-    BudgetSpent: ("budget", "ends_at"),
-    BuildUnserved: ("build",),
-    SubmitConflict: ("used_by",),
-    ResultRefused: ("was_given",),
+FACTS: dict[type[errors.BrainqError], tuple[str, ...]] = {
+    errors.QueueFull: ("setting",),
+    errors.SchedulesFull: ("setting",),
+    errors.BudgetSpent: ("budget", "ends_at"),
+    errors.BuildUnserved: ("build",),
+    errors.SubmitConflict: ("used_by",),
+    errors.ResultRefused: ("was_given",),
 }
 """The attributes of errors that programs may read, and that the message has in words."""
 NOT_FOUND = "this caller has no object with this id; check the id and the token"
@@ -77,11 +58,11 @@ class Problem(BaseModel):
     facts: dict[str, str | bool] | None = None
 
 
-def _http_kind(word: str, title: str, status: int, retry_after_s: int | None = None) -> ErrorKind:
-    return ErrorKind(word, title, ExitCode.REFUSED, status, retry_after_s)
+def _http_kind(word: str, title: str, status: int, retry_after_s: int | None = None) -> errors.ErrorKind:
+    return errors.ErrorKind(word, title, errors.ExitCode.REFUSED, status, retry_after_s)
 
 
-REJECTIONS: dict[str, ErrorKind] = {
+REJECTIONS: dict[str, errors.ErrorKind] = {
     kind.word: kind
     for kind in (
         _http_kind("bad-json", "The body is not JSON", 400),
@@ -106,7 +87,7 @@ REJECTIONS: dict[str, ErrorKind] = {
 }
 
 
-class SessionNotAllowed(NotFound):
+class SessionNotAllowed(errors.NotFound):
     """The caller named a session that does not begin with one of its token's prefixes."""
 
 
@@ -120,19 +101,19 @@ class RequestRejected(Exception):
         self.retry_after_s = retry_after_s or self.kind.retry_after_s
 
 
-def problem_of(error: BrainqError | RequestRejected) -> Problem:
+def problem_of(error: errors.BrainqError | RequestRejected) -> Problem:
     """Return the problem of an error. It never contains another tenant's data or the addresses of servers."""
     if isinstance(error, RequestRejected):
         return _problem(error.kind, error.detail)
-    problem = _problem(kind_of(error), _detail(error))
+    problem = _problem(errors.kind_of(error), _detail(error))
     match error:
-        case InvalidInput():
+        case errors.InvalidInput():
             more: dict[str, Any] = {"field": error.field}
-        case Unreachable():
+        case errors.Unreachable():
             more = {"request_key": error.request_key, "client_message_id": error.client_message_id}
-        case SessionBusy() | StaleTurn():
+        case errors.SessionBusy() | errors.StaleTurn():
             more = {"live_turn_id": error.live_turn_id}
-        case ApprovalDecided():
+        case errors.ApprovalDecided():
             more = {"state": error.state}
         case _:
             more = {}
@@ -150,8 +131,8 @@ def problem_response(problem: Problem, retry_after_s: int | None = None) -> JSON
     return JSONResponse(body, problem.status, headers, media_type=MEDIA_TYPE)
 
 
-def error_response(error: BrainqError | RequestRejected) -> JSONResponse:
-    retry = error.retry_after_s if isinstance(error, RequestRejected) else kind_of(error).retry_after_s
+def error_response(error: errors.BrainqError | RequestRejected) -> JSONResponse:
+    retry = error.retry_after_s if isinstance(error, RequestRejected) else errors.kind_of(error).retry_after_s
     return problem_response(problem_of(error), retry)
 
 
@@ -170,30 +151,30 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _description(status: int) -> str:
-    kinds = [*ERROR_KINDS.values(), *REJECTIONS.values()]
+    kinds = [*errors.ERROR_KINDS.values(), *REJECTIONS.values()]
     return " ".join(f"{kind.title}." for kind in kinds if kind.status == status)
 
 
-def _problem(kind: ErrorKind, detail: str) -> Problem:
+def _problem(kind: errors.ErrorKind, detail: str) -> Problem:
     return Problem(type=TYPE_PREFIX + kind.word, title=kind.title, status=kind.status, detail=detail)
 
 
-def _detail(error: BrainqError) -> str:
+def _detail(error: errors.BrainqError) -> str:
     match error:
-        case NotFound() if not isinstance(error, SessionNotAllowed):
+        case errors.NotFound() if not isinstance(error, SessionNotAllowed):
             return NOT_FOUND
-        case SubmitConflict(used_by=turn_id) if turn_id:  # the error's own text has the key as it is stored
+        case errors.SubmitConflict(used_by=turn_id) if turn_id:  # the error's own text has the key as it is stored
             return (
                 f"this request's key was already used by turn {turn_id!r} with other content; send new content under a "
                 "new Idempotency-Key"
             )
-        case Unreachable(request_key=key) if key:
+        case errors.Unreachable(request_key=key) if key:
             return f"try again later with the Idempotency-Key {key!r}: if the turn was accepted, it will not run twice"
-        case Unreachable(client_message_id=key) if key:
+        case errors.Unreachable(client_message_id=key) if key:
             return f"try again later with client_message_id {key!r}: if the input was accepted, it will not count twice"
-        case Unreachable():
+        case errors.Unreachable():
             return "Redis or SQL does not answer; try again later"
-        case SetupError():
+        case errors.SetupError():
             return NOT_SET_UP
         case _:
             return str(error)

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from brainq.app.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
+from brainq.contracts import tool
 from brainq.contracts.answers import cells_away
 from brainq.contracts.cell import ROW_ID_PATTERN, RowId
 from brainq.contracts.conversation import MAX_HISTORY_MESSAGES
@@ -25,12 +26,6 @@ from brainq.contracts.file import MAX_FILES, MAX_NAME_CHARS, File
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.model_options import TurnOptions
 from brainq.contracts.people import Receipt
-from brainq.contracts.tool import (
-    DEFAULT_CLIENT_TOOL_TIMEOUT_S,
-    MAX_CLIENT_TOOL_TIMEOUT_S,
-    MAX_CLIENT_TOOLS,
-    MAX_DESCRIPTION_CHARS,
-)
 from brainq.contracts.turn import MAX_MESSAGE_CHARS, MAX_TAGS, LimitsOverride, PromptTag, TurnChoices
 from brainq.errors import Unreachable
 from brainq.gateway.edge.request import ID, TURN_ID, Gateway, GatewayRequest, read_idempotency_key
@@ -167,10 +162,10 @@ class ClientToolBody(Body):
     """A tool that the caller runs itself. `parameters` is the JSON schema of its arguments, which are an object."""
 
     name: str = Field(pattern="^[A-Za-z_][A-Za-z0-9_-]{0,63}$")
-    description: str = Field(default="", max_length=MAX_DESCRIPTION_CHARS)
+    description: str = Field(default="", max_length=tool.MAX_DESCRIPTION_CHARS)
     parameters: dict[str, JsonValue] = {"type": "object", "properties": {}}
     timeout_s: float = Field(
-        default=DEFAULT_CLIENT_TOOL_TIMEOUT_S, gt=0, le=MAX_CLIENT_TOOL_TIMEOUT_S, allow_inf_nan=False
+        default=tool.DEFAULT_CLIENT_TOOL_TIMEOUT_S, gt=0, le=tool.MAX_CLIENT_TOOL_TIMEOUT_S, allow_inf_nan=False
     )
 
 
@@ -185,7 +180,7 @@ class TurnBody(TurnChoices):
     options: OptionsBody | None = None
     prompt_tags: list[PromptTag] = Field(default=[], max_length=MAX_TAGS)
     history: list[HistoryMessage] = Field(default=[], max_length=MAX_HISTORY_MESSAGES)
-    client_tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
+    client_tools: list[ClientToolBody] = Field(default=[], max_length=tool.MAX_CLIENT_TOOLS)
     brain: str | None = Field(default=None, pattern=ID)
 
     def set_fields(self) -> list[str]:

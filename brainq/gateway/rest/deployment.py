@@ -17,30 +17,20 @@ from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.engine.brain.brains import describe_brains
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import FleetDep, GatewayDep, RequestDep
-from brainq.gateway.rest.bodies import (
-    DEFAULT_LIST_PAGE,
-    AfterRow,
-    Answer,
-    ChangeAnswer,
-    Limit,
-    ListPage,
-    NextRow,
-    RowInPath,
-    page_end,
-)
+from brainq.gateway.rest import bodies
 
 router = APIRouter()
 health_router = APIRouter(tags=["health"])
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class BrainList(Answer):
+class BrainList(bodies.Answer):
     """The deployment's brains, default first."""
 
     brains: tuple[BrainDescription, ...]
 
 
-class CallerInfo(Answer):
+class CallerInfo(bodies.Answer):
     """The caller's name, the prefixes of its sessions (`*` for all), and its verbs."""
 
     name: str
@@ -61,7 +51,7 @@ async def caller(request: RequestDep) -> CallerInfo:
     return CallerInfo(name=found.name, sessions=found.sessions, verbs=tuple(sorted(found.verbs)))
 
 
-class Health(Answer):
+class Health(bodies.Answer):
     status: Literal["ok"] = "ok"
 
 
@@ -127,7 +117,7 @@ async def scale(
     return await request.client.scale(pool, least=least, most=most, build=build)
 
 
-class Delivery(Answer):
+class Delivery(bodies.Answer):
     """A message to a webhook. Only the host of the URL is shown, because the path may contain a secret."""
 
     id: RowId
@@ -144,31 +134,31 @@ class Delivery(Answer):
     error: str | None
 
 
-class DeliveryPage(ListPage):
+class DeliveryPage(bodies.ListPage):
     """Deliveries, newest first."""
 
     deliveries: tuple[Delivery, ...]
-    next: NextRow
+    next: bodies.NextRow
 
 
 @router.get("/v1/webhooks/deliveries", tags=["webhooks"])
 async def deliveries(
     request: RequestDep,
     state: Annotated[str | None, Query(pattern="^(pending|done|dead)$")] = None,
-    limit: Limit = DEFAULT_LIST_PAGE,
-    after: AfterRow = None,
+    limit: bodies.Limit = bodies.DEFAULT_LIST_PAGE,
+    after: bodies.AfterRow = None,
 ) -> DeliveryPage:
     """List messages to webhooks that wait (pending), were accepted (done) or were given up (dead), newest first."""
     found = await request.client.deliveries(state, limit, request.caller.prefixes, after)
-    return DeliveryPage(deliveries=tuple(map(_delivery, found)), **page_end(found, limit, lambda row: row.row))
+    return DeliveryPage(deliveries=tuple(map(_delivery, found)), **bodies.page_end(found, limit, lambda row: row.row))
 
 
 @router.post("/v1/webhooks/deliveries/{delivery_id}/retry", tags=["webhooks"])
-async def retry(delivery_id: RowInPath, request: RequestDep) -> ChangeAnswer:
+async def retry(delivery_id: bodies.RowInPath, request: RequestDep) -> bodies.ChangeAnswer:
     """Send a dead message again as if it were new. 404 if the caller has none with this id."""
     if not await request.client.send_again(delivery_id, request.caller.prefixes):
         raise NotFound("no dead delivery of the caller's")
-    return ChangeAnswer(changed=True)
+    return bodies.ChangeAnswer(changed=True)
 
 
 def _delivery(row: DeliveryRow) -> Delivery:

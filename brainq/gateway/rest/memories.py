@@ -15,24 +15,14 @@ from brainq.contracts.rows import MemoryRow
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID
-from brainq.gateway.rest.bodies import (
-    DEFAULT_LIST_PAGE,
-    AfterRow,
-    Answer,
-    ChangeAnswer,
-    Limit,
-    ListPage,
-    NextRow,
-    RowInPath,
-    page_end,
-)
+from brainq.gateway.rest import bodies
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Send either this or `session`.")]
 SessionQuery = Annotated[str | None, Query(pattern=ID, description="Selects the scope that brains give this session.")]
 
 
-class MemoryItem(Answer):
+class MemoryItem(bodies.Answer):
     """A memory. It was first learned in `session_id` and `turn_id`, and last observed at `updated_at`."""
 
     id: RowId
@@ -46,14 +36,14 @@ class MemoryItem(Answer):
     updated_at: datetime
 
 
-class MemoryPage(ListPage):
+class MemoryPage(bodies.ListPage):
     """Memories, newest first."""
 
     memories: tuple[MemoryItem, ...]
-    next: NextRow
+    next: bodies.NextRow
 
 
-class ForgetAnswer(Answer):
+class ForgetAnswer(bodies.Answer):
     """The number of memories and observations that were deleted."""
 
     forgotten: int
@@ -64,8 +54,8 @@ async def memories(
     request: RequestDep,
     scope: ScopeQuery = None,
     session: SessionQuery = None,
-    limit: Limit = DEFAULT_LIST_PAGE,
-    after: AfterRow = None,
+    limit: bodies.Limit = bodies.DEFAULT_LIST_PAGE,
+    after: bodies.AfterRow = None,
 ) -> MemoryPage:
     """List the memories of one scope, newest first."""
     if session is not None:
@@ -73,15 +63,15 @@ async def memories(
     found = await request.client.memories.list(
         scope, session=session, limit=limit, session_prefixes=request.caller.prefixes, after=after
     )
-    return MemoryPage(memories=tuple(map(_memory_item, found)), **page_end(found, limit, lambda row: row.row))
+    return MemoryPage(memories=tuple(map(_memory_item, found)), **bodies.page_end(found, limit, lambda row: row.row))
 
 
 @router.delete("/{memory_id}")
-async def forget(memory_id: RowInPath, request: RequestDep) -> ChangeAnswer:
+async def forget(memory_id: bodies.RowInPath, request: RequestDep) -> bodies.ChangeAnswer:
     """Delete one memory permanently. 404 if the caller has none with this id."""
     if not await request.client.memories.forget(memory_id, session_prefixes=request.caller.prefixes):
         raise NotFound("no memory of the caller's")
-    return ChangeAnswer(changed=True)
+    return bodies.ChangeAnswer(changed=True)
 
 
 @router.delete("")

@@ -13,18 +13,7 @@ from brainq.contracts.schedule import Missed, OnRunning, Schedule
 from brainq.errors import InvalidInput, NotFound
 from brainq.gateway.edge.access import GatewayDep, RequestDep
 from brainq.gateway.edge.request import ID, GatewayRequest
-from brainq.gateway.rest.bodies import (
-    DEFAULT_LIST_PAGE,
-    Answer,
-    ChangeAnswer,
-    Limit,
-    ListPage,
-    NextName,
-    TurnBody,
-    page_end,
-    require_may_submit,
-    submit_options,
-)
+from brainq.gateway.rest import bodies
 
 SESSION_PATTERN = r"^([A-Za-z0-9]|\{date\}|\{time\})([A-Za-z0-9._:@+=-]|\{date\}|\{time\})*$"
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -52,7 +41,7 @@ def _check_interval(value: object) -> object:
     return value
 
 
-class ScheduleBody(TurnBody):
+class ScheduleBody(bodies.TurnBody):
     """A schedule of turns. Give one of `when`, `at` and `in_s`."""
 
     name: str = Field(pattern=ID, description="Begins with the tenant's prefix. An existing schedule is replaced.")
@@ -73,7 +62,7 @@ class ScheduleBody(TurnBody):
     missed: Missed = "once"
 
 
-class ScheduleStatus(Answer):
+class ScheduleStatus(bodies.Answer):
     """A schedule that was set, paused or resumed. `next_at` is null if no run is left."""
 
     name: str
@@ -81,11 +70,11 @@ class ScheduleStatus(Answer):
     next_at: datetime | None
 
 
-class SchedulePage(ListPage):
+class SchedulePage(bodies.ListPage):
     """Schedules by name."""
 
     schedules: tuple[Schedule, ...]
-    next: NextName
+    next: bodies.NextName
 
 
 async def own_schedule(name: Annotated[str, Path(pattern=ID)], request: RequestDep) -> Schedule:
@@ -108,7 +97,7 @@ async def put(body: ScheduleBody, request: RequestDep) -> ScheduleStatus:
     `steer`.
     """
     request.require_session(body.name)
-    require_may_submit(request, body.session_id, body)
+    bodies.require_may_submit(request, body.session_id, body)
     if sum(choice is not None for choice in (body.when, body.at, body.in_s)) != 1:
         raise InvalidInput("when", "send one of `when`, `at` and `in_s`")
     await _require_own_name(request, body.name)
@@ -117,7 +106,7 @@ async def put(body: ScheduleBody, request: RequestDep) -> ScheduleStatus:
         body.session_id,
         body.user_message,
         **body.model_dump(include={"when", "at", "in_s", "zone", "on_running", "missed"}),
-        **submit_options(body),
+        **bodies.submit_options(body),
     )
     return _schedule_status(made)
 
@@ -125,13 +114,13 @@ async def put(body: ScheduleBody, request: RequestDep) -> ScheduleStatus:
 @router.get("")
 async def schedules(
     request: RequestDep,
-    limit: Limit = DEFAULT_LIST_PAGE,
+    limit: bodies.Limit = bodies.DEFAULT_LIST_PAGE,
     after: Annotated[str, Query(pattern=f"^$|{ID}", description="`next` of the previous page.")] = "",
 ) -> SchedulePage:
     """List the caller's own schedules by name."""
     own = request.caller.prefixes
     found = await request.client.schedules(limit, own, own, after=after)
-    return SchedulePage(schedules=found, **page_end(found, limit, lambda schedule: schedule.name))
+    return SchedulePage(schedules=found, **bodies.page_end(found, limit, lambda schedule: schedule.name))
 
 
 @router.get("/{name}")
@@ -153,9 +142,9 @@ async def resume(own: ScheduleDep, gateway: GatewayDep) -> ScheduleStatus:
 
 
 @router.delete("/{name}")
-async def remove(own: ScheduleDep, gateway: GatewayDep) -> ChangeAnswer:
+async def remove(own: ScheduleDep, gateway: GatewayDep) -> bodies.ChangeAnswer:
     """Delete a schedule; turns that it has begun continue. 404 if there is none."""
-    return ChangeAnswer(changed=await gateway.client.remove_schedule(own.name))
+    return bodies.ChangeAnswer(changed=await gateway.client.remove_schedule(own.name))
 
 
 async def _require_own_name(request: GatewayRequest, name: str) -> None:

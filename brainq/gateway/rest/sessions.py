@@ -16,20 +16,7 @@ from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.edge.request import ID, TURN_ID
-from brainq.gateway.rest.bodies import (
-    DEFAULT_LIST_PAGE,
-    AffectedTurn,
-    AfterTurn,
-    Answer,
-    ChangeAnswer,
-    IdempotencyKey,
-    Limit,
-    ListPage,
-    NextName,
-    SubmitAnswer,
-    page_end,
-    submit_key,
-)
+from brainq.gateway.rest import bodies
 from brainq.gateway.rest.turn_control import HoldBody, InputBody, PlacedHold, ReasonBody, ReleaseAnswer
 from brainq.gateway.rest.turns import hide_foreign_parent
 
@@ -38,14 +25,14 @@ list_router = APIRouter(tags=["sessions"])
 TurnId = Annotated[str, Path(pattern=TURN_ID)]
 
 
-class SessionPage(ListPage):
+class SessionPage(bodies.ListPage):
     """Sessions, the one with the newest turn first."""
 
     sessions: tuple[ListedSession, ...]
-    next: NextName
+    next: bodies.NextName
 
 
-class SessionStatus(Answer):
+class SessionStatus(bodies.Answer):
     """A session's live turn, its waiting turns, and its readiness flags that no turn has taken yet.
 
     why_paused   who paused the session, and why; null if it is not paused
@@ -59,7 +46,7 @@ class SessionStatus(Answer):
     flags: tuple[str, ...]
 
 
-class HistoryPage(Answer):
+class HistoryPage(bodies.Answer):
     """Turns of a session, oldest first. The id of the first turn, given as `after`, selects the preceding page."""
 
     session_id: str
@@ -95,7 +82,7 @@ async def look(own: SessionDep) -> SessionStatus:
 @router.get("/history")
 async def history(
     own: SessionDep,
-    limit: Limit = DEFAULT_LIST_PAGE,
+    limit: bodies.Limit = bodies.DEFAULT_LIST_PAGE,
     after: Annotated[str | None, Query(pattern=TURN_ID, description="The first turn of the previous page.")] = None,
 ) -> HistoryPage:
     """List the session's newest turns, oldest first."""
@@ -110,31 +97,31 @@ async def steer(own: SessionDep, request: RequestDep, body: InputBody) -> Receip
 
 
 @router.post("/pause")
-async def pause(own: SessionDep, request: RequestDep, body: ReasonBody | None = None) -> ChangeAnswer:
+async def pause(own: SessionDep, request: RequestDep, body: ReasonBody | None = None) -> bodies.ChangeAnswer:
     """Stop further turns from beginning; a live turn continues. `explain` of a waiting turn shows who paused the
     session, and why."""
     reason = body.reason if body else ""
     if request.caller is not LOCAL_CALLER:
         reason = f"{request.caller.name}: {reason}" if reason else f"by {request.caller.name}"
-    return ChangeAnswer(changed=await own.pause(reason[:MAX_REASON_CHARS]))
+    return bodies.ChangeAnswer(changed=await own.pause(reason[:MAX_REASON_CHARS]))
 
 
 @router.post("/resume")
-async def resume(own: SessionDep) -> AffectedTurn:
+async def resume(own: SessionDep) -> bodies.AffectedTurn:
     """Let turns begin again. The answer names the turn that became live."""
-    return AffectedTurn(turn_id=await own.resume())
+    return bodies.AffectedTurn(turn_id=await own.resume())
 
 
 @router.post("/interrupt")
-async def interrupt(own: SessionDep, body: ReasonBody | None = None) -> AffectedTurn:
+async def interrupt(own: SessionDep, body: ReasonBody | None = None) -> bodies.AffectedTurn:
     """Cancel the live turn, so that the next one begins. The answer names the cancelled turn."""
-    return AffectedTurn(turn_id=await own.interrupt(body.reason if body else ""))
+    return bodies.AffectedTurn(turn_id=await own.interrupt(body.reason if body else ""))
 
 
 @router.delete("/waiting/{turn_id}")
-async def drop(own: SessionDep, turn_id: TurnId) -> ChangeAnswer:
+async def drop(own: SessionDep, turn_id: TurnId) -> bodies.ChangeAnswer:
     """Cancel a turn that still waits. A live turn continues."""
-    return ChangeAnswer(changed=await own.drop(turn_id))
+    return bodies.ChangeAnswer(changed=await own.drop(turn_id))
 
 
 @router.post("/flags", status_code=201)
@@ -152,21 +139,23 @@ async def ready(own: SessionDep, flag_id: Annotated[str, Path(pattern=ID)]) -> R
 
 
 @router.post("/compact", status_code=202, responses=problem_responses(409))
-async def compact(own: SessionDep, request: RequestDep, idempotency_key: IdempotencyKey = None) -> SubmitAnswer:
+async def compact(
+    own: SessionDep, request: RequestDep, idempotency_key: bodies.IdempotencyKey = None
+) -> bodies.SubmitAnswer:
     """Submit a turn that replaces the session's older messages with a summary."""
-    with submit_key(request, own.session_id, idempotency_key) as key:
+    with bodies.submit_key(request, own.session_id, idempotency_key) as key:
         handle = await own.compact(key)
-    return SubmitAnswer(turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created)
+    return bodies.SubmitAnswer(turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created)
 
 
 @list_router.get("/v1/sessions")
 async def sessions(
     request: RequestDep,
     prefix: Annotated[str | None, Query(pattern=ID, description="Only sessions whose id begins with this.")] = None,
-    limit: Limit = DEFAULT_LIST_PAGE,
-    after: AfterTurn = None,
+    limit: bodies.Limit = bodies.DEFAULT_LIST_PAGE,
+    after: bodies.AfterTurn = None,
 ) -> SessionPage:
     """List the caller's own sessions that have a turn, the one with the newest turn first."""
     found = await request.client.sessions(prefix or "", limit, request.caller.prefixes, after=after)
     shown = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, request)}) for one in found)
-    return SessionPage(sessions=shown, **page_end(found, limit, lambda listed: listed.last_turn.turn_id))
+    return SessionPage(sessions=shown, **bodies.page_end(found, limit, lambda listed: listed.last_turn.turn_id))

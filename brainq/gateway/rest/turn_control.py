@@ -23,17 +23,7 @@ from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, Gateway, GatewayRequest
-from brainq.gateway.rest.bodies import (
-    AFTER,
-    DEFAULT_LIST_PAGE,
-    Answer,
-    Body,
-    FileBody,
-    Limit,
-    ListPage,
-    NextName,
-    page_end,
-)
+from brainq.gateway.rest import bodies
 
 ByField = Field("", max_length=90, description="The person who decides, recorded after the caller's name.")
 ArgsHashField = Field(
@@ -51,21 +41,21 @@ CallPath = Annotated[
 ]
 
 
-class InputBody(Body):
+class InputBody(bodies.Body):
     """An input for a turn. The text may be empty if there is `readiness` or an attachment."""
 
     text: str = Field(default="", max_length=MAX_MESSAGE_CHARS)
     client_message_id: str | None = Field(default=None, pattern=ID)
     readiness: bool | None = None
     expected_turn_id: str | None = Field(default=None, pattern=TURN_ID)
-    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
+    attachments: list[bodies.FileBody] = Field(default=[], max_length=MAX_FILES)
 
 
-class ReasonBody(Body):
+class ReasonBody(bodies.Body):
     reason: str = Field(default="", max_length=MAX_REASON_CHARS)
 
 
-class HoldBody(Body):
+class HoldBody(bodies.Body):
     """A hold's or readiness flag's reason, its lifetime in seconds, and what happens when it expires."""
 
     reason: str = Field(default="", max_length=MAX_REASON_CHARS)
@@ -73,11 +63,11 @@ class HoldBody(Body):
     on_expiry: HoldPolicy = "deny"
 
 
-class HoldList(Answer):
+class HoldList(bodies.Answer):
     holds: tuple[StandingHold, ...]
 
 
-class PlacedHold(Answer):
+class PlacedHold(bodies.Answer):
     """A hold or readiness flag. Its id is needed to release it."""
 
     id: str
@@ -85,37 +75,37 @@ class PlacedHold(Answer):
     turn_id: str | None = None
 
 
-class ReleaseAnswer(Answer):
+class ReleaseAnswer(bodies.Answer):
     """The outcome. `released` is false if the hold was released or had expired before."""
 
     released: bool
 
 
-class ApprovalList(Answer):
+class ApprovalList(bodies.Answer):
     approvals: tuple[Approval, ...]
 
 
-class ApprovalPage(ApprovalList, ListPage):
+class ApprovalPage(ApprovalList, bodies.ListPage):
     """Approvals, newest first."""
 
-    next: NextName = None
+    next: bodies.NextName = None
 
 
-class ApproveBody(Body):
+class ApproveBody(bodies.Body):
     """An approval of a call."""
 
     by: str = ByField
     args_hash: str | None = ArgsHashField
 
 
-class DenyBody(Body):
+class DenyBody(bodies.Body):
     """A denial of a call."""
 
     by: str = ByField
     reason: str = Field(default="", max_length=MAX_COMMENT_CHARS, description="The model reads it.")
 
 
-class EditBody(Body):
+class EditBody(bodies.Body):
     """An approval of a call with other arguments."""
 
     by: str = ByField
@@ -123,40 +113,40 @@ class EditBody(Body):
     arguments: dict[str, JsonValue] = Field(description="They replace the model's arguments.")
 
 
-class OutsideResult(Body):
+class OutsideResult(bodies.Body):
     """The result that a call waits for, and its files. `partial` is true if the result is incomplete."""
 
     result: JsonValue
-    files: list[FileBody] = Field(default=[], max_length=MAX_FILES)
+    files: list[bodies.FileBody] = Field(default=[], max_length=MAX_FILES)
     partial: bool = False
 
 
-class OutsideError(Body):
+class OutsideError(bodies.Body):
     """The reason why there is no result. The model reads it."""
 
     error: str = Field(min_length=1, max_length=2_000)
 
 
-class ResultReceipt(Answer):
+class ResultReceipt(bodies.Answer):
     """The fate of a result. `settled`: the call has it; `early`: the call gets it once its tool returns; `late`: the
     call had already ended."""
 
     taken: Literal["settled", "early", "late"]
 
 
-class CancelAnswer(Answer):
+class CancelAnswer(bodies.Answer):
     """The effect of a cancel. `cancelled`: the turn had not begun; `requested`: it will stop; `ended`: it had ended."""
 
     cancelled: Cancelled
 
 
-class RetryBody(Body):
+class RetryBody(bodies.Body):
     """A selection of dead finalizer steps."""
 
     step: str = Field("", max_length=300, description="A step, `judge:NAME` or `judges`; empty for all dead steps.")
 
 
-class StepRetry(Answer):
+class StepRetry(bodies.Answer):
     """The outcome of one step. `taken`: a worker is running it."""
 
     step: str
@@ -164,7 +154,7 @@ class StepRetry(Answer):
     error: str
 
 
-class RetryAnswer(Answer):
+class RetryAnswer(bodies.Answer):
     turn_id: str
     steps: tuple[StepRetry, ...]
 
@@ -267,14 +257,14 @@ async def list_approvals(
     request: RequestDep,
     session: Annotated[str | None, Query(pattern=ID)] = None,
     state: Annotated[str, Query(pattern="^(pending|approved|denied|expired|void|all)$")] = "pending",
-    limit: Limit = DEFAULT_LIST_PAGE,
-    after: Annotated[str | None, Query(max_length=200, description=AFTER)] = None,
+    limit: bodies.Limit = bodies.DEFAULT_LIST_PAGE,
+    after: Annotated[str | None, Query(max_length=200, description=bodies.AFTER)] = None,
 ) -> ApprovalPage:
     """List approvals of calls, newest first."""
     if session is not None:
         request.require_session(session)
     found = await request.client.approvals(session, state, limit, request.caller.prefixes, after=after)
-    return ApprovalPage(approvals=found, **page_end(found, limit, lambda approval: approval.id))
+    return ApprovalPage(approvals=found, **bodies.page_end(found, limit, lambda approval: approval.id))
 
 
 @approvals_router.get("/approvals/{approval_id}")

@@ -23,26 +23,7 @@ from brainq.errors import TurnRejected, Unreachable
 from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.problems import RequestRejected, problem_responses
 from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, GatewayRequest, HttpRequest
-from brainq.gateway.rest.bodies import (
-    AFTER,
-    DEFAULT_LIST_PAGE,
-    DEFAULT_PAGE,
-    MAX_NUMBER,
-    MAX_PAGE,
-    Answer,
-    IdempotencyKey,
-    Limit,
-    ListPage,
-    NextName,
-    SubmitAnswer,
-    SubmitBody,
-    described,
-    file_response,
-    page_end,
-    require_may_submit,
-    submit_key,
-    submit_turn,
-)
+from brainq.gateway.rest import bodies
 from brainq.gateway.rest.event_stream import requested_wait_s, result_if_ready, wait_for_result
 from brainq.runtime.processes.resources import is_shortage
 
@@ -52,7 +33,7 @@ FilterText = Annotated[str, Field(max_length=MAX_SEARCH_CHARS)]
 BINARY_SCHEMA = {"type": "string", "format": "binary"}
 
 
-class TurnAnswer(Answer):
+class TurnAnswer(bodies.Answer):
     """An answer about one turn."""
 
     turn_id: str
@@ -114,11 +95,11 @@ class CallPage(TurnAnswer):
     calls: tuple[TurnCall, ...]
 
 
-class TurnPage(ListPage):
+class TurnPage(bodies.ListPage):
     """Turns, newest first."""
 
     turns: tuple[ListedTurn, ...]
-    next: NextName
+    next: bodies.NextName
 
 
 ACCEPTED_RESPONSE: dict[int | str, dict[str, Any]] = {
@@ -130,7 +111,7 @@ ACCEPTED_RESPONSE: dict[int | str, dict[str, Any]] = {
 }
 
 SUBMIT_RESPONSES: dict[int | str, dict[str, Any]] = {
-    202: {**ACCEPTED_RESPONSE[202], "model": SubmitAnswer, "description": "The turn is accepted."},
+    202: {**ACCEPTED_RESPONSE[202], "model": bodies.SubmitAnswer, "description": "The turn is accepted."},
     200: {"model": TurnResult, "description": "The turn's result, if `Prefer: wait=n` was sent."},
 }
 
@@ -139,19 +120,19 @@ SUBMIT_RESPONSES: dict[int | str, dict[str, Any]] = {
     "/v1/turns", status_code=202, response_model=None, responses={**SUBMIT_RESPONSES, **problem_responses(409)}
 )
 async def submit(
-    body: SubmitBody, request: RequestDep, idempotency_key: IdempotencyKey = None, prefer: Prefer = ""
+    body: bodies.SubmitBody, request: RequestDep, idempotency_key: bodies.IdempotencyKey = None, prefer: Prefer = ""
 ) -> Response:
     """Submit a turn. With `Prefer: wait=n` the answer is its result if that is ready in time.
 
     An `on_busy` that affects a live turn also needs the verb `steer`; waiting for the result needs `read`; `model`,
     `provider`, `system_prompt`, `skill_context`, `cwd`, `limits` and `options` need `configure`.
     """
-    require_may_submit(request, body.session_id, body)
+    bodies.require_may_submit(request, body.session_id, body)
     if requested_wait_s(prefer, request.gateway.settings.http_wait_s):
         request.require_verb(Verb.READ)
-    with submit_key(request, body.session_id, idempotency_key) as key:
-        handle = await submit_turn(request.gateway, body, key)
-    accepted = SubmitAnswer(
+    with bodies.submit_key(request, body.session_id, idempotency_key) as key:
+        handle = await bodies.submit_turn(request.gateway, body, key)
+    accepted = bodies.SubmitAnswer(
         turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created, receipt=handle.joined
     )
     try:
@@ -163,7 +144,7 @@ async def submit(
         return _json_response(accepted, 202, _location(handle))
 
 
-@described(TURN_FILTERS)
+@bodies.described(TURN_FILTERS)
 class TurnQuery(BaseModel):
     """Filters of the list of turns, all of which must match, and the page."""
 
@@ -183,8 +164,8 @@ class TurnQuery(BaseModel):
     metadata: list[FilterText] = Field([], max_length=MAX_FILTER_VALUES)
     prompt_tags: list[FilterText] = Field([], max_length=MAX_FILTER_VALUES)
     sort: Sort = "newest"
-    limit: int = Field(DEFAULT_LIST_PAGE, ge=1, le=MAX_PAGE)
-    after: str | None = Field(None, pattern=TURN_ID, description=AFTER)
+    limit: int = Field(bodies.DEFAULT_LIST_PAGE, ge=1, le=bodies.MAX_PAGE)
+    after: str | None = Field(None, pattern=TURN_ID, description=bodies.AFTER)
 
 
 @router.get("/v1/turns")
@@ -193,7 +174,7 @@ async def turns(request: RequestDep, query: Annotated[TurnQuery, Query()]) -> Tu
     options: dict[str, Any] = {**dict(query), "metadata": read_metadata_pairs("metadata", query.metadata)}
     found = await request.client.turns(**options, session_prefixes=request.caller.prefixes)
     shown = tuple(hide_foreign_parent(turn, request) for turn in found)
-    return TurnPage(turns=shown, **page_end(found, query.limit, lambda turn: turn.turn_id))
+    return TurnPage(turns=shown, **bodies.page_end(found, query.limit, lambda turn: turn.turn_id))
 
 
 def hide_foreign_parent(turn: ListedTurn, request: GatewayRequest) -> ListedTurn:
@@ -264,8 +245,8 @@ async def decision(handle: TurnDep) -> TurnDecision:
 @router.get("/v1/turns/{turn_id}/transcript", responses=problem_responses(410))
 async def transcript(
     handle: TurnDep,
-    limit: Limit = DEFAULT_PAGE,
-    after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="The number of messages to skip.")] = 0,
+    limit: bodies.Limit = bodies.DEFAULT_PAGE,
+    after: Annotated[int, Query(ge=0, le=bodies.MAX_NUMBER, description="The number of messages to skip.")] = 0,
 ) -> TranscriptPage:
     """List the turn's messages: the user's, the model's with its calls, and the results of these."""
     messages = await handle.transcript(limit, after)
@@ -279,13 +260,13 @@ async def transcript(
 )
 async def file(handle: TurnDep, sha256: Annotated[str, Path(pattern="^[0-9a-f]{64}$")]) -> Response:
     """Return the bytes of an attachment of one of the turn's messages, by its hash."""
-    return file_response(await handle.file(sha256))
+    return bodies.file_response(await handle.file(sha256))
 
 
 @router.get("/v1/turns/{turn_id}/calls")
 async def calls(
     handle: TurnDep,
-    limit: Limit = DEFAULT_PAGE,
+    limit: bodies.Limit = bodies.DEFAULT_PAGE,
     after: Annotated[str | None, Query(pattern=CALL_ID, description="The last call of the previous page.")] = None,
 ) -> CallPage:
     """List the turn's calls with their arguments, results and statuses."""
@@ -307,7 +288,7 @@ async def turn_status(handle: AsyncTurnHandle) -> TurnStatus:
 
 
 async def _result_or_status(
-    otherwise: SubmitAnswer | TurnStatus, status: int, handle: AsyncTurnHandle, request: HttpRequest, prefer: str
+    otherwise: bodies.SubmitAnswer | TurnStatus, status: int, handle: AsyncTurnHandle, request: HttpRequest, prefer: str
 ) -> Response:
     """Return the result if it is ready within the caller's wait. Otherwise return `otherwise` with
     the turn's location."""
@@ -325,5 +306,7 @@ def _location(handle: AsyncTurnHandle) -> dict[str, str]:
     return {"Location": f"/v1/turns/{handle.turn_id}"}
 
 
-def _json_response(model: TurnResult | SubmitAnswer | TurnStatus, status: int = 200, headers: Any = None) -> Response:
+def _json_response(
+    model: TurnResult | bodies.SubmitAnswer | TurnStatus, status: int = 200, headers: Any = None
+) -> Response:
     return Response(model.model_dump_json(), status, headers, "application/json")

@@ -17,15 +17,7 @@ from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlsplit
 
-from opentelemetry.trace import (
-    INVALID_SPAN,
-    INVALID_SPAN_CONTEXT,
-    Span,
-    SpanContext,
-    SpanKind,
-    get_current_span,
-    get_tracer_provider,
-)
+from opentelemetry import trace
 
 from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim, TurnClaim
 from brainq.contracts.message import Message, ToolCall
@@ -35,24 +27,11 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import EndedTurn, TurnView
 from brainq.contracts.webhook import DeliveryClaim
 from brainq.runtime.observe import telemetry_names as names
+from brainq.runtime.observe import tracing
 from brainq.runtime.observe.otel_setup import captures_content
-from brainq.runtime.observe.tracing import (
-    MS,
-    Attributes,
-    call_context,
-    content_is_excluded,
-    current_place,
-    fail_span,
-    in_span,
-    note,
-    read_traceparent,
-    traceparent_of,
-    tracer,
-    tracer_of,
-)
 
 ERRORS = frozenset({TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN})
-_parent_context: ContextVar[SpanContext | None] = ContextVar("brainq_came_with", default=None)
+_parent_context: ContextVar[trace.SpanContext | None] = ContextVar("brainq_came_with", default=None)
 
 
 def tenant_of(session_id: str) -> str | None:
@@ -61,11 +40,11 @@ def tenant_of(session_id: str) -> str | None:
     return tenant if colon else None
 
 
-def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int], ...] = ()) -> Span:
+def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int], ...] = ()) -> trace.Span:
     """Return the span of one advance of a turn. `parked` has the id and the attempt of the last step's parked calls."""
-    recorder = tracer()
+    recorder = tracing.tracer()
     if recorder is None:
-        return INVALID_SPAN
+        return trace.INVALID_SPAN
     at = recorder.turn(claim.turn_id, view.request.traceparent)
     span = recorder.start(
         names.ADVANCE,
@@ -78,8 +57,8 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
             names.QUEUE_WAIT_MS: max(0, claim.now_ms - view.rung_at_ms) if view.rung_at_ms else None,
         },
         parent=at,
-        kind=SpanKind.CONSUMER,
-        links=[call_context(at, claim.turn_id, call, attempt) for call, attempt in parked],
+        kind=trace.SpanKind.CONSUMER,
+        links=[tracing.call_context(at, claim.turn_id, call, attempt) for call, attempt in parked],
     )
     if view.lost_attempts:
         span.add_event(names.LEASE_LAPSED, {names.LOST: view.lost_attempts})
@@ -88,11 +67,11 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
     return span
 
 
-def call_span(claim: CallClaim, brain: str, *, redact: bool) -> AbstractContextManager[Span]:
+def call_span(claim: CallClaim, brain: str, *, redact: bool) -> AbstractContextManager[trace.Span]:
     """Return the open span of one attempt at a call. With `redact` it never records content."""
-    recorder = tracer()
+    recorder = tracing.tracer()
     if recorder is None:
-        return INVALID_SPAN
+        return trace.INVALID_SPAN
     at = recorder.turn(claim.turn_id, claim.traceparent)
     span = recorder.start(
         f"{names.EXECUTE_TOOL} {claim.tool}",
@@ -111,28 +90,28 @@ def call_span(claim: CallClaim, brain: str, *, redact: bool) -> AbstractContextM
             names.TOOL_ARGUMENTS: json.dumps(claim.arguments) if recorder.content and not redact else None,
         },
         parent=at,
-        at=call_context(at, claim.turn_id, claim.call_id, claim.attempt),
+        at=tracing.call_context(at, claim.turn_id, claim.call_id, claim.attempt),
     )
-    return in_span(span, redact=redact)
+    return tracing.in_span(span, redact=redact)
 
 
-def end_call(span: Span, status: TraceStatus, error_type: str = "", result: str | None = None) -> None:
+def end_call(span: trace.Span, status: TraceStatus, error_type: str = "", result: str | None = None) -> None:
     """Record how the attempt ended. `result` is recorded if content was requested."""
-    recorder = tracer()
+    recorder = tracing.tracer()
     if recorder is None:
         return
-    note(span, {names.OUTCOME: status.value, names.TOOL_RESULT: result if recorder.content else None})
+    tracing.note(span, {names.OUTCOME: status.value, names.TOOL_RESULT: result if recorder.content else None})
     if status is TraceStatus.PARKED:
         span.add_event(names.CALL_PARKED)
     if status in ERRORS:
-        fail_span(span, error_type or status.value)
+        tracing.fail_span(span, error_type or status.value)
 
 
-def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) -> Span:
+def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) -> trace.Span:
     """Return the span of the decision about a call whose worker stopped beating."""
-    recorder = tracer()
+    recorder = tracing.tracer()
     if recorder is None:
-        return INVALID_SPAN
+        return trace.INVALID_SPAN
     at = recorder.turn(ref.turn_id, traceparent)
     span = recorder.start(
         names.RESCUE,
@@ -144,17 +123,17 @@ def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) 
         },
         parent=at,
         # Its span was lost with its worker, unless that was only frozen.
-        links=[call_context(at, ref.turn_id, ref.call_id, attempt)],
+        links=[tracing.call_context(at, ref.turn_id, ref.call_id, attempt)],
     )
     span.add_event(names.LEASE_LAPSED)
     return span
 
 
-def final_span(claim: FinalStepClaim, request: TurnRequest) -> Span:
+def final_span(claim: FinalStepClaim, request: TurnRequest) -> trace.Span:
     """Return the span of one try of a finalizer step."""
-    recorder = tracer()
+    recorder = tracing.tracer()
     if recorder is None:
-        return INVALID_SPAN
+        return trace.INVALID_SPAN
     span = recorder.start(
         f"{names.FINALIZE} {claim.step}",
         {
@@ -171,21 +150,21 @@ def final_span(claim: FinalStepClaim, request: TurnRequest) -> Span:
     return span
 
 
-def judge_span(session_id: str, turn_id: str, traceparent: str | None, judge: str, tries: int) -> Span:
+def judge_span(session_id: str, turn_id: str, traceparent: str | None, judge: str, tries: int) -> trace.Span:
     """Return the span of one try of a judge."""
-    recorder = tracer()
+    recorder = tracing.tracer()
     if recorder is None:
-        return INVALID_SPAN
+        return trace.INVALID_SPAN
     attributes = {**_of_turn(session_id, turn_id), names.JUDGE_NAME: judge, names.TRIES: tries}
     return recorder.start(f"{names.JUDGE} {judge}", attributes, parent=recorder.turn(turn_id, traceparent))
 
 
-def webhook_span(delivery: DeliveryClaim, request: TurnRequest | None, host: str) -> Span:
+def webhook_span(delivery: DeliveryClaim, request: TurnRequest | None, host: str) -> trace.Span:
     """Return the span of one try of a delivery. Only the `host` of the URL is recorded, because its path may hold a
     secret."""
-    recorder = tracer()
+    recorder = tracing.tracer()
     if recorder is None:
-        return INVALID_SPAN
+        return trace.INVALID_SPAN
     about = {} if request is None else _of_turn(request.session_id, request.turn_id)
     return recorder.start(
         names.WEBHOOK,
@@ -198,18 +177,18 @@ def webhook_span(delivery: DeliveryClaim, request: TurnRequest | None, host: str
             names.SERVER_ADDRESS: host,
         },
         parent=recorder.turn(delivery.turn_id, request.traceparent if request else None),
-        kind=SpanKind.CLIENT,
+        kind=trace.SpanKind.CLIENT,
     )
 
 
 def record_turn(turn: EndedTurn, brain: str) -> None:
     """Record the turn's own span, from when it became active to its end."""
-    recorder = tracer()
+    recorder = tracing.tracer()
     if recorder is None:
         return
     request, usage = turn.request, turn.usage
     began_ms = turn.ended_at_ms - turn.elapsed_ms
-    attributes: Attributes = {
+    attributes: tracing.Attributes = {
         **_of_turn(request.session_id, request.turn_id),
         **_of_prompt(request),
         names.PROMPT_HASH: turn.prompt_hash or None,
@@ -234,19 +213,19 @@ def record_turn(turn: EndedTurn, brain: str) -> None:
         f"{names.INVOKE_AGENT} {brain}",
         attributes,
         at=recorder.turn(request.turn_id, request.traceparent),
-        parent=read_traceparent(request.traceparent) or INVALID_SPAN_CONTEXT,
+        parent=tracing.read_traceparent(request.traceparent) or trace.INVALID_SPAN_CONTEXT,
         start_ms=began_ms,
     )
     if turn.ending in (Ending.FAILED, Ending.TIMED_OUT):
-        fail_span(span, turn.stop_reason.value)
-    span.end(max(began_ms, turn.ended_at_ms) * MS)
+        tracing.fail_span(span, turn.stop_reason.value)
+    span.end(max(began_ms, turn.ended_at_ms) * tracing.MS)
 
 
 def _of_turn(session_id: str, turn_id: str) -> dict[str, str | None]:
     return {names.CONVERSATION: session_id, names.TURN: turn_id, names.TENANT: tenant_of(session_id)}
 
 
-def _of_prompt(request: TurnRequest) -> Attributes:
+def _of_prompt(request: TurnRequest) -> tracing.Attributes:
     return {
         names.PROMPT: request.prompt_id,
         names.PROMPT_VERSION: request.prompt_version,
@@ -260,13 +239,13 @@ _PROMPT_NAMES = (names.PROMPT, names.PROMPT_VERSION, names.PROMPT_TAGS, names.PR
 
 def note_prompt_hash(rendered: str) -> None:
     """Record the hash of the prompt's text in the open span."""
-    if tracer() is not None:
-        note(get_current_span(), {names.PROMPT_HASH: rendered})
+    if tracing.tracer() is not None:
+        tracing.note(trace.get_current_span(), {names.PROMPT_HASH: rendered})
 
 
 def set_parent_context(traceparent: str | None) -> None:
     """Set the `traceparent` of the request or message behind all further submits in this context."""
-    _parent_context.set(read_traceparent(traceparent))
+    _parent_context.set(tracing.read_traceparent(traceparent))
 
 
 @contextmanager
@@ -274,13 +253,13 @@ def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
     """Yield the request with the `traceparent` that its turn continues: that of a span of the submit if spans are
     recorded, or else the producer's own."""
     # Without brainq's tracer: that of the program's own provider, if it has one.
-    recorder = tracer() or tracer_of(get_tracer_provider(), content=captures_content())
-    place = current_place() or _parent_context.get()
+    recorder = tracing.tracer() or tracing.tracer_of(trace.get_tracer_provider(), content=captures_content())
+    place = tracing.current_place() or _parent_context.get()
     if request.traceparent is not None or (recorder is None and place is None):
         yield request
     elif recorder is None:
         assert place is not None
-        yield request.model_copy(update={"traceparent": traceparent_of(place)})
+        yield request.model_copy(update={"traceparent": tracing.traceparent_of(place)})
     else:
         attributes = {
             names.TURN: request.turn_id,
@@ -289,8 +268,10 @@ def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
             names.AGENT: request.brain,
             names.ON_BUSY: request.on_busy,
         }
-        with in_span(recorder.start(names.SUBMIT, attributes, parent=place, kind=SpanKind.PRODUCER)) as span:
-            yield request.model_copy(update={"traceparent": traceparent_of(span.get_span_context())})
+        with tracing.in_span(
+            recorder.start(names.SUBMIT, attributes, parent=place, kind=trace.SpanKind.PRODUCER)
+        ) as span:
+            yield request.model_copy(update={"traceparent": tracing.traceparent_of(span.get_span_context())})
 
 
 def messages_json(messages: Sequence[Message]) -> str:
@@ -323,7 +304,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 class ChatSpan:
     """The span of one model call. Enter `span`."""
 
-    def __init__(self, span: Span, *, content: bool) -> None:
+    def __init__(self, span: trace.Span, *, content: bool) -> None:
         self.span = span
         self._content = content
         self._began_s = time.monotonic()
@@ -344,7 +325,7 @@ class ChatSpan:
         if not self.span.is_recording():
             return
         usage = reply.usage
-        note(
+        tracing.note(
             self.span,
             {
                 names.RESPONSE_MODEL: reply.model or None,
@@ -360,12 +341,12 @@ class ChatSpan:
 
 def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
     """Return the span of a call of `provider`, under the open span of this context."""
-    recorder = tracer()
+    recorder = tracing.tracer()
     if recorder is None:
-        return ChatSpan(INVALID_SPAN, content=False)
-    content = recorder.content and not content_is_excluded()
+        return ChatSpan(trace.INVALID_SPAN, content=False)
+    content = recorder.content and not tracing.content_is_excluded()
     host, port = _server(provider)
-    around: Attributes = getattr(get_current_span(), "attributes", None) or {}
+    around: tracing.Attributes = getattr(trace.get_current_span(), "attributes", None) or {}
     span = recorder.start(
         f"{names.CHAT} {request.model}",
         {
@@ -384,7 +365,7 @@ def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
             **{name: around.get(name) for name in _PROMPT_NAMES},
             names.INPUT_MESSAGES: messages_json(request.messages) if content else None,
         },
-        kind=SpanKind.CLIENT,
+        kind=trace.SpanKind.CLIENT,
     )
     return ChatSpan(span, content=content)
 

@@ -10,17 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from celery import Celery
+from celery import Celery, signals
 from celery.exceptions import CPendingDeprecationWarning
-from celery.signals import (
-    after_setup_logger,
-    after_setup_task_logger,
-    task_failure,
-    worker_init,
-    worker_ready,
-    worker_shutdown,
-    worker_shutting_down,
-)
 
 from brainq.adapters.celery import names
 from brainq.adapters.celery.app import make_app
@@ -133,7 +124,7 @@ def _configure_logs(settings: Settings) -> None:
     def libraries(logger: Any = None, **_: object) -> None:
         configure_library_logs(logger.handlers, json_lines=json_lines)
 
-    for set_up in (after_setup_logger, after_setup_task_logger):
+    for set_up in (signals.after_setup_logger, signals.after_setup_task_logger):
         set_up.connect(libraries, weak=False)
 
 
@@ -193,11 +184,11 @@ class PoolWorker:
 
     def attach(self) -> None:
         """Connect this to the worker's signals, threads and consumer."""
-        worker_init.connect(self._starting, weak=False)
-        worker_ready.connect(self._ready, weak=False)
-        worker_shutting_down.connect(self._drain, weak=False)
-        worker_shutdown.connect(self._stopped, weak=False)
-        task_failure.connect(self._doubt, weak=False)
+        signals.worker_init.connect(self._starting, weak=False)
+        signals.worker_ready.connect(self._ready, weak=False)
+        signals.worker_shutting_down.connect(self._drain, weak=False)
+        signals.worker_shutdown.connect(self._stopped, weak=False)
+        signals.task_failure.connect(self._doubt, weak=False)
         app: Any = self._app
         app.fitness = self._health
         app.steps["worker"].add(thread_step("fitness", self._health.watch))

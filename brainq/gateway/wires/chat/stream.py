@@ -15,14 +15,7 @@ from brainq.contracts.ids import call_id, full_call_id, parse_call_id
 from brainq.errors import InvalidInput
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import HttpRequest
-from brainq.gateway.rest.event_stream import (
-    EncodedEvent,
-    EventReader,
-    EventStream,
-    StreamEncoding,
-    open_events,
-    stream_events,
-)
+from brainq.gateway.rest import event_stream
 from brainq.gateway.wires.chat.fold import ChatEvent, ChatState, EventDetails, fold
 
 NO_DETAILS = EventDetails()
@@ -144,7 +137,7 @@ class ChatWire(ABC, Generic[C]):
         return b"".join(b"data: %s\n\n" % self.encode(piece) for piece in pieces)
 
 
-class ChatWriter(StreamEncoding, Generic[C]):
+class ChatWriter(event_stream.StreamEncoding, Generic[C]):
     """An encoder of a turn's events. Events up to `behind` only update the wire's state."""
 
     def __init__(self, wire: ChatWire[C], details: DetailsLookup, behind: StreamPosition, *, opens: bool) -> None:
@@ -155,7 +148,7 @@ class ChatWriter(StreamEncoding, Generic[C]):
         self.opening = wire.frames(wire.opening()) if opens and not behind.seq else b""
         self.headers = wire.headers
 
-    async def write(self, event: TurnEvent) -> EncodedEvent:
+    async def write(self, event: TurnEvent) -> event_stream.EncodedEvent:
         pieces = self._wire.read(event, await self._details.look_up(event))
         skipped = (
             self._behind.count if event.seq == self._behind.seq else 0 if event.seq > self._behind.seq else ALL_PIECES
@@ -168,7 +161,7 @@ class ChatWriter(StreamEncoding, Generic[C]):
         if self._opens and event.seq >= self._behind.seq:
             self._opens = False
             body = self._wire.frames(self._wire.opening()) + body
-        return EncodedEvent(body + self._wire.end if event.is_final else body, event.is_final)
+        return event_stream.EncodedEvent(body + self._wire.end if event.is_final else body, event.is_final)
 
     def rest(self) -> bytes:
         if not self._wire.chat.waits_for_reader:
@@ -186,7 +179,7 @@ async def chat_stream(
     behind: StreamPosition = FROM_START,
     *,
     opens: bool = False,
-) -> EventStream | None:
+) -> event_stream.EventStream | None:
     """Stream the turn from the beginning or after a position. Returns None if nothing follows the position.
 
     opens   True to begin with the wire's opening
@@ -195,21 +188,21 @@ async def chat_stream(
     slot is free, or if the events after the position are gone.
     """
     writer = ChatWriter(wire, DetailsLookup(handle), behind, opens=opens)
-    return await stream_events(request, lambda: _begin_reading(handle, behind), writer)
+    return await event_stream.stream_events(request, lambda: _begin_reading(handle, behind), writer)
 
 
-async def _begin_reading(handle: AsyncTurnHandle, behind: StreamPosition) -> EventReader | None:
+async def _begin_reading(handle: AsyncTurnHandle, behind: StreamPosition) -> event_stream.EventReader | None:
     """Read all events, because the ones up to the position build the state. Returns None if none follows it."""
     try:
-        found = await open_events(handle, behind.seq if behind.count == ALL_PIECES else behind.seq - 1)
+        found = await event_stream.open_events(handle, behind.seq if behind.count == ALL_PIECES else behind.seq - 1)
     except RequestRejected as refusal:
         if behind.seq or refusal.kind.word != "events-gone":
             raise
-        return EventReader(_result_event_only())
+        return event_stream.EventReader(_result_event_only())
     if found is None or not behind.seq:
         return found
     await found.close()
-    return EventReader(handle.events())
+    return event_stream.EventReader(handle.events())
 
 
 async def _result_event_only() -> AsyncGenerator[TurnEvent]:

@@ -15,13 +15,7 @@ from brainq.errors import InvalidInput
 from brainq.gateway.edge.access import GatewayDep, RequestDep
 from brainq.gateway.edge.request import ID
 from brainq.gateway.wires.chat.fold import ClientCallRequested
-from brainq.gateway.wires.openai.errors import (
-    answer_responses,
-    error_responses,
-    failure_body,
-    failure_response,
-    openai_error,
-)
+from brainq.gateway.wires.openai import errors, parameters, part_fold
 from brainq.gateway.wires.openai.messages import (
     InputMessage,
     ToolResults,
@@ -30,37 +24,13 @@ from brainq.gateway.wires.openai.messages import (
     read_messages,
     submit_request,
 )
-from brainq.gateway.wires.openai.parameters import (
-    COMMON_UNSUPPORTED,
-    SESSION_HEADER,
-    SESSION_KEY,
-    AnswerRequestBody,
-    OpenAiBody,
-    Unsupported,
-    check_request,
-    read_limits,
-    read_output_schema,
-    require_brain,
-    submit_options,
-)
-from brainq.gateway.wires.openai.part_fold import (
-    SEPARATOR,
-    PartCompleted,
-    PartEvent,
-    PartFailed,
-    PartReasoning,
-    PartStarted,
-    PartText,
-    ToolCallsRequested,
-    Usage,
-)
 from brainq.gateway.wires.openai.part_reader import read_part, select_part, stream_part
 from brainq.gateway.wires.openai.retries import request_key
 
 router = APIRouter(tags=["openai"])
 DONE = b"data: [DONE]\n\n"
-UNSUPPORTED: Unsupported = {
-    **COMMON_UNSUPPORTED,
+UNSUPPORTED: parameters.Unsupported = {
+    **parameters.COMMON_UNSUPPORTED,
     "n": (1,),
     "logprobs": (False,),
     "logit_bias": ({},),
@@ -73,12 +43,12 @@ UNSUPPORTED: Unsupported = {
 }
 
 
-class StreamOptions(OpenAiBody):
+class StreamOptions(parameters.OpenAiBody):
     include_usage: bool = False
     include_obfuscation: bool | None = None
 
 
-class ChatCompletionBody(AnswerRequestBody):
+class ChatCompletionBody(parameters.AnswerRequestBody):
     """A request for a chat completion."""
 
     model: str
@@ -110,26 +80,26 @@ class ChatCompletionBody(AnswerRequestBody):
 @router.post(
     "/v1/chat/completions",
     response_model=None,
-    responses=answer_responses("A chat completion, or with `stream` its chunks as events.", 409, streams=True),
+    responses=errors.answer_responses("A chat completion, or with `stream` its chunks as events.", 409, streams=True),
 )
 async def chat_completions(
     body: ChatCompletionBody,
     request: RequestDep,
-    session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
+    session: Annotated[str | None, Header(alias=parameters.SESSION_HEADER, pattern=ID)] = None,
 ) -> Response:
     """Answer a conversation with the brain that `model` names, as OpenAI's chat completions do.
 
     Needs the verbs `submit` and `read`; results of the client's own tools also need `steer`.
     """
-    brain = check_request(request.gateway, body, body.model, UNSUPPORTED)
+    brain = parameters.check_request(request.gateway, body, body.model, UNSUPPORTED)
     given_input = read_messages("messages", [read_message(i, message) for i, message in enumerate(body.messages)])
     if isinstance(given_input, ToolResults):
         handle, selector = await give_results(request, given_input)
     else:
-        schema = read_output_schema("response_format", body.response_format)
-        limits = read_limits(brain, request.caller, body.max_completion_tokens or body.max_tokens)
-        options = submit_options(brain, request.caller, body, schema, limits)
-        named = session or (body.metadata or {}).get(SESSION_KEY)
+        schema = parameters.read_output_schema("response_format", body.response_format)
+        limits = parameters.read_limits(brain, request.caller, body.max_completion_tokens or body.max_tokens)
+        options = parameters.submit_options(brain, request.caller, body, schema, limits)
+        named = session or (body.metadata or {}).get(parameters.SESSION_KEY)
         key = await request_key(request, body.model_dump(exclude_unset=True))
         handle = await submit_request(request, given_input, named, key, options)
         selector = await select_part(request.gateway, handle)
@@ -139,9 +109,9 @@ async def chat_completions(
         )
         return await stream_part(request, handle, selector, fold.write, lambda: STOPPING_FRAME)
     part_events, last = await read_part(request, handle, selector)
-    if isinstance(last, PartFailed):
-        return failure_response(last)
-    began = next((event.at_s for event in part_events if isinstance(event, PartStarted)), 0)
+    if isinstance(last, part_fold.PartFailed):
+        return errors.failure_response(last)
+    began = next((event.at_s for event in part_events if isinstance(event, part_fold.PartStarted)), 0)
     return JSONResponse(render_completion(handle.turn_id, brain.name, began, last))
 
 
@@ -186,28 +156,28 @@ class ChunkWriter:
     at_s: int = 0
     span: int = 1
 
-    def write(self, event: PartEvent) -> bytes:
+    def write(self, event: part_fold.PartEvent) -> bytes:
         match event:
-            case PartStarted():
+            case part_fold.PartStarted():
                 self.at_s = event.at_s
                 return self._chunk({"role": "assistant", "content": ""})
-            case PartText():
+            case part_fold.PartText():
                 return self._chunk({"content": event.text})
-            case PartReasoning():
-                lead, self.span = SEPARATOR if event.span > self.span else "", event.span
+            case part_fold.PartReasoning():
+                lead, self.span = part_fold.SEPARATOR if event.span > self.span else "", event.span
                 return self._chunk({"reasoning_content": lead + event.text})
-            case ToolCallsRequested():
+            case part_fold.ToolCallsRequested():
                 calls = b"".join(
                     self._chunk({"tool_calls": [{"index": at, **render_call(call)}]})
                     for at, call in enumerate(event.calls)
                 )
                 return calls + self._end(event.finish, event.usage)
-            case PartCompleted():
+            case part_fold.PartCompleted():
                 return self._end(event.finish, event.usage)
-            case PartFailed():
-                return _frame(failure_body(event))
+            case part_fold.PartFailed():
+                return _frame(errors.failure_body(event))
 
-    def _end(self, finish: str, usage: Usage) -> bytes:
+    def _end(self, finish: str, usage: part_fold.Usage) -> bytes:
         end = self._chunk({}, finish)
         if self.with_usage:
             end += _frame({**self._head(), "choices": [], "usage": render_usage(usage)})
@@ -227,12 +197,14 @@ class ChunkWriter:
         }
 
 
-def render_completion(turn_id: str, model: str, at_s: int, last: ToolCallsRequested | PartCompleted) -> dict[str, Any]:
+def render_completion(
+    turn_id: str, model: str, at_s: int, last: part_fold.ToolCallsRequested | part_fold.PartCompleted
+) -> dict[str, Any]:
     """Return the body of a part that was answered, or that requests calls of the client."""
     message: dict[str, Any] = {"role": "assistant", "content": last.text, "refusal": None}
     if last.thoughts:
-        message["reasoning_content"] = SEPARATOR.join(last.thoughts)
-    if isinstance(last, ToolCallsRequested):
+        message["reasoning_content"] = part_fold.SEPARATOR.join(last.thoughts)
+    if isinstance(last, part_fold.ToolCallsRequested):
         message["content"] = last.text or None
         message["tool_calls"] = [render_call(call) for call in last.calls]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": last.finish}
@@ -250,7 +222,7 @@ def render_call(call: ClientCallRequested) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}}
 
 
-def render_usage(usage: Usage) -> dict[str, Any]:
+def render_usage(usage: part_fold.Usage) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
@@ -264,23 +236,23 @@ def _frame(body: dict[str, Any]) -> bytes:
 
 
 STOPPING_FRAME = _frame(
-    openai_error(
+    errors.openai_error(
         "the gateway is stopping and the turn continues; send the request again to get the rest", 503, "stopping"
     )
 )
 """The last frame of a stream that is closed before its turn has ended."""
 
 
-@router.get("/v1/models", response_model=None, responses=error_responses())
+@router.get("/v1/models", response_model=None, responses=errors.error_responses())
 async def models(gateway: GatewayDep) -> dict[str, Any]:
     """List the brains that a request may name as its model."""
     return {"object": "list", "data": [_render_model(name) for name in gateway.brains.names]}
 
 
-@router.get("/v1/models/{model}", response_model=None, responses=error_responses())
+@router.get("/v1/models/{model}", response_model=None, responses=errors.error_responses())
 async def model(model: Annotated[str, Path(min_length=1, max_length=200)], gateway: GatewayDep) -> dict[str, Any]:
     """Show a brain."""
-    return _render_model(require_brain(gateway, model).name)
+    return _render_model(parameters.require_brain(gateway, model).name)
 
 
 def _render_model(name: str) -> dict[str, Any]:

@@ -14,17 +14,8 @@ from typing import Any
 from brainq.contracts.ids import is_background_turn
 from brainq.contracts.status import Ending
 from brainq.gateway.wires.chat.fold import ClientCallRequested
+from brainq.gateway.wires.openai import part_fold
 from brainq.gateway.wires.openai.errors import failure_status
-from brainq.gateway.wires.openai.part_fold import (
-    PartCompleted,
-    PartEvent,
-    PartFailed,
-    PartReasoning,
-    PartStarted,
-    PartText,
-    ToolCallsRequested,
-    Usage,
-)
 
 RESPONSE_ID_PREFIX = "resp_"
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -69,37 +60,37 @@ class ResponseFold:
     is_thinking: bool = False
     order: tuple[str, ...] = ()
     calls: tuple[ClientCallRequested, ...] = ()
-    usage: Usage | None = None
+    usage: part_fold.Usage | None = None
     error: dict[str, str] | None = None
     incomplete: str | None = None
     frames: list[bytes] = field(default_factory=list[bytes])
 
-    def write(self, event: PartEvent) -> bytes:
+    def write(self, event: part_fold.PartEvent) -> bytes:
         """Return the frames of the events that a part event produces."""
         self.frames = []
         match event:
-            case PartStarted():
+            case part_fold.PartStarted():
                 self.part, self.at_s, self.status = event.part, event.at_s, "in_progress"
                 self._emit("response.created", response=self.body())
                 self._emit("response.in_progress", response=self.body())
-            case PartReasoning():
+            case part_fold.PartReasoning():
                 self._think(event)
-            case PartText():
+            case part_fold.PartText():
                 self._end_span()
                 self._open_text()
                 self.text += event.text
                 self._emit("response.output_text.delta", **self._where(), delta=event.text, logprobs=[])
-            case ToolCallsRequested():
+            case part_fold.ToolCallsRequested():
                 self._end_items(event.text, event.thoughts)
                 for call in event.calls:
                     self._call(call)
                 self.calls = event.calls
                 self._end("completed", event.usage)
-            case PartCompleted():
+            case part_fold.PartCompleted():
                 self._end_items(event.text, event.thoughts)
                 self.incomplete = _INCOMPLETE.get(event.finish)
                 self._end("incomplete" if self.incomplete else "completed", event.usage)
-            case PartFailed():
+            case part_fold.PartFailed():
                 self._end_items(event.text, event.thoughts)
                 self.error = _error(event)
                 self._end("cancelled" if event.ending is Ending.CANCELLED else "failed", event.usage)
@@ -164,7 +155,7 @@ class ResponseFold:
     def _reasoning_id(self) -> str:
         return f"rs_{self.turn_id}.{self.part}"
 
-    def _think(self, event: PartReasoning) -> None:
+    def _think(self, event: part_fold.PartReasoning) -> None:
         if event.span > len(self.spans):
             self._end_span()
             self._open("reasoning", self._reasoning("in_progress"))
@@ -235,7 +226,7 @@ class ResponseFold:
         self._emit("response.function_call_arguments.done", **where, name=call.tool, arguments=call.arguments)
         self._emit("response.output_item.done", output_index=index, item=_call_item(call, "completed"))
 
-    def _end(self, status: str, usage: Usage) -> None:
+    def _end(self, status: str, usage: part_fold.Usage) -> None:
         self.status, self.usage = status, usage
         # OpenAI has no event for a cancelled response, so it is reported as failed.
         kind = {"cancelled": "failed"}.get(status, status)
@@ -249,13 +240,13 @@ class ResponseFold:
             self.frames.append(b"event: " + kind.encode() + b"\ndata: " + body + b"\n\n")
 
 
-def render_response(fold: ResponseFold, part_events: Sequence[PartEvent]) -> dict[str, Any]:
+def render_response(fold: ResponseFold, part_events: Sequence[part_fold.PartEvent]) -> dict[str, Any]:
     for event in part_events:
         fold.write(event)
     return fold.body()
 
 
-def _error(failed: PartFailed) -> dict[str, str] | None:
+def _error(failed: part_fold.PartFailed) -> dict[str, str] | None:
     """Return the error with a code that a client can act on. Returns None for a cancelled response."""
     if failed.ending is Ending.CANCELLED:
         return None
@@ -282,7 +273,7 @@ def _call_item(call: ClientCallRequested, status: str) -> dict[str, Any]:
     }
 
 
-def _render_usage(usage: Usage) -> dict[str, Any]:
+def _render_usage(usage: part_fold.Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},

@@ -18,29 +18,9 @@ from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID, GatewayRequest, HttpRequest
 from brainq.gateway.rest.bodies import MAX_NUMBER
 from brainq.gateway.rest.event_stream import wait_for_result
+from brainq.gateway.wires.openai import messages, parameters
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part, follow_response, require_not_deleted
 from brainq.gateway.wires.openai.errors import answer_responses, failure_response, failure_status
-from brainq.gateway.wires.openai.messages import (
-    InputMessage,
-    ToolResults,
-    TurnInput,
-    give_results,
-    read_items,
-    read_messages,
-    submit_request,
-)
-from brainq.gateway.wires.openai.parameters import (
-    COMMON_UNSUPPORTED,
-    SESSION_HEADER,
-    SESSION_KEY,
-    AnswerRequestBody,
-    Unsupported,
-    brain_name,
-    check_request,
-    read_limits,
-    read_output_schema,
-    submit_options,
-)
 from brainq.gateway.wires.openai.part_fold import PartEnded, PartFailed
 from brainq.gateway.wires.openai.part_reader import PartSelector, read_part, read_part_so_far, select_part, stream_part
 from brainq.gateway.wires.openai.response_fold import ResponseFold, render_response
@@ -51,8 +31,8 @@ router = APIRouter(tags=["openai"])
 CANCEL_S = 3.0
 """The seconds to wait for a cancel. It takes at most its grace of two seconds if workers are running."""
 
-UNSUPPORTED: Unsupported = {
-    **COMMON_UNSUPPORTED,
+UNSUPPORTED: parameters.Unsupported = {
+    **parameters.COMMON_UNSUPPORTED,
     "include": ([], ["reasoning.encrypted_content"]),
     "prompt": (),
     "context_management": ([],),
@@ -63,7 +43,7 @@ UNSUPPORTED: Unsupported = {
 RESPONSE_TEXT = "A response, or with `stream` its events as server-sent events."
 
 
-class ResponseBody(AnswerRequestBody):
+class ResponseBody(parameters.AnswerRequestBody):
     """A request for a response."""
 
     model: str | None = None
@@ -93,16 +73,16 @@ class ResponseBody(AnswerRequestBody):
 async def create(
     body: ResponseBody,
     request: RequestDep,
-    session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
+    session: Annotated[str | None, Header(alias=parameters.SESSION_HEADER, pattern=ID)] = None,
 ) -> Response:
     """Answer with the brain that `model` names, as OpenAI's responses do.
 
     Needs the verbs `submit` and `read`; results of the client's own tools also need `steer`.
     """
-    brain = check_request(request.gateway, body, body.model, UNSUPPORTED)
-    given_input = read_messages("input", _input_messages(body, await resolve_references(request, body.input)))
-    if isinstance(given_input, ToolResults):
-        handle, selector = await give_results(request, given_input)
+    brain = parameters.check_request(request.gateway, body, body.model, UNSUPPORTED)
+    given_input = messages.read_messages("input", _input_messages(body, await resolve_references(request, body.input)))
+    if isinstance(given_input, messages.ToolResults):
+        handle, selector = await messages.give_results(request, given_input)
     else:
         handle = await _submit(body, brain, request, given_input, session)
         selector = await select_part(request.gateway, handle)
@@ -172,30 +152,32 @@ async def delete(response_id: ResponseId, request: RequestDep) -> dict[str, Any]
 
 async def _find_response(request: HttpRequest, response_id: str) -> tuple[AsyncTurnHandle, PartSelector, ResponseFold]:
     handle, part = await find_part(request, response_id)
-    fold = ResponseFold(handle.turn_id, await brain_name(request.gateway, handle), handle.session_id, part=part)
+    fold = ResponseFold(
+        handle.turn_id, await parameters.brain_name(request.gateway, handle), handle.session_id, part=part
+    )
     return handle, await select_part(request.gateway, handle, part), fold
 
 
 async def _submit(
-    body: ResponseBody, brain: Brain, request: HttpRequest, question: TurnInput, session: str | None
+    body: ResponseBody, brain: Brain, request: HttpRequest, question: messages.TurnInput, session: str | None
 ) -> AsyncTurnHandle:
     previous = await _previous_turn(body, request)
     text: Any = (body.text or {}).get("format")
-    options = submit_options(
+    options = parameters.submit_options(
         brain,
         request.caller,
         body,
-        read_output_schema("text.format", text),
-        read_limits(brain, request.caller, body.max_output_tokens, body.max_tool_calls),
+        parameters.read_output_schema("text.format", text),
+        parameters.read_limits(brain, request.caller, body.max_output_tokens, body.max_tool_calls),
         effort=(body.reasoning or {}).get("effort"),
     )
     key = await request_key(request, body.model_dump(exclude_unset=True))
     if previous is not None:
         named, question = await follow_response(request, previous, question, key)
     else:
-        named = _conversation_id(body) or session or (body.metadata or {}).get(SESSION_KEY)
+        named = _conversation_id(body) or session or (body.metadata or {}).get(parameters.SESSION_KEY)
     turn_id = background_turn_id() if body.background else None
-    return await submit_request(request, question, named, key, options, turn_id)
+    return await messages.submit_request(request, question, named, key, options, turn_id)
 
 
 async def _previous_turn(body: ResponseBody, request: GatewayRequest) -> AsyncTurnHandle | None:
@@ -230,6 +212,6 @@ async def _is_queued(handle: AsyncTurnHandle) -> bool:
     return snapshot is not None and snapshot.state == "queued"
 
 
-def _input_messages(body: ResponseBody, items: str | list[dict[str, JsonValue]]) -> list[InputMessage]:
-    begun = [InputMessage("instructions", "system", body.instructions)] if body.instructions else []
-    return begun + read_items(items)
+def _input_messages(body: ResponseBody, items: str | list[dict[str, JsonValue]]) -> list[messages.InputMessage]:
+    begun = [messages.InputMessage("instructions", "system", body.instructions)] if body.instructions else []
+    return begun + messages.read_items(items)

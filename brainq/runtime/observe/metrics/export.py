@@ -9,17 +9,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from brainq.runtime.observe import otel_setup
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import OutageLog, logger
 from brainq.runtime.observe.metrics.counters import COUNTERS, Series, collect_series
-from brainq.runtime.observe.otel_setup import (
-    NEEDS_EXTRA,
-    ExporterChoice,
-    do_nothing,
-    is_installed,
-    metrics_exporter,
-    resource_of,
-)
 from brainq.runtime.observe.threads import KeptThread
 from brainq.runtime.text.service_url import without_password
 
@@ -44,21 +37,21 @@ def start_metrics(role: str, read: ReadSeries = process_series) -> Callable[[], 
     not stop a worker.
     """
     try:
-        wanted = metrics_exporter()
+        wanted = otel_setup.metrics_exporter()
         if wanted.exporter == "none":
             if wanted.remedy:
                 log.warning("no metrics are sent", why=wanted.why, remedy=wanted.remedy)
-            return do_nothing
-        if not is_installed():
-            log.warning(NEEDS_EXTRA)
-            return do_nothing
+            return otel_setup.do_nothing
+        if not otel_setup.is_installed():
+            log.warning(otel_setup.NEEDS_EXTRA)
+            return otel_setup.do_nothing
         sender = MetricsSender(_exporter(wanted), role, read, export_interval_s())
         sender.start()
         log.info("metrics are sent", to=without_password(wanted.where) or wanted.exporter)
         return sender.stop
     except Exception as failure:
         log.error("no metrics over OTLP: their setup failed", failure=failure)
-        return do_nothing
+        return otel_setup.do_nothing
 
 
 def export_interval_s() -> float:
@@ -121,10 +114,10 @@ def _resource(role: str) -> Resource:
     """Return the resource of this process, whose streams must not be mistaken for another's."""
     from opentelemetry.sdk.resources import Resource
 
-    return resource_of(role).merge(Resource({names.INSTANCE: COUNTERS.process}))
+    return otel_setup.resource_of(role).merge(Resource({names.INSTANCE: COUNTERS.process}))
 
 
-def _exporter(wanted: ExporterChoice) -> MetricExporter:
+def _exporter(wanted: otel_setup.ExporterChoice) -> MetricExporter:
     if wanted.exporter == "console":
         from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
 

@@ -9,64 +9,55 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opentelemetry.sdk.metrics.export import (
-    AggregationTemporality,
-    Gauge,
-    Histogram,
-    HistogramDataPoint,
-    Metric,
-    MetricsData,
-    NumberDataPoint,
-    ResourceMetrics,
-    ScopeMetrics,
-    Sum,
-)
+from opentelemetry.sdk.metrics import export
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.metrics.counters import Distribution, Series
 
-_CUMULATIVE = AggregationTemporality.CUMULATIVE
+_CUMULATIVE = export.AggregationTemporality.CUMULATIVE
 _UNKNOWN: Any = None  # the minimum and the maximum are not kept
 
 
-def otlp_data(series: Sequence[Series], resource: Resource, began_ns: int, now_ns: int) -> MetricsData:
+def otlp_data(series: Sequence[Series], resource: Resource, began_ns: int, now_ns: int) -> export.MetricsData:
     """Return the data of an exporter, cumulative since `began_ns` in wall time."""
     metrics = [_metric(each, began_ns, now_ns) for each in series]
-    scope = ScopeMetrics(InstrumentationScope(names.SCOPE, schema_url=names.SCHEMA_URL), metrics, names.SCHEMA_URL)
-    return MetricsData([ResourceMetrics(resource, [scope], names.SCHEMA_URL)])
+    scope = export.ScopeMetrics(
+        InstrumentationScope(names.SCOPE, schema_url=names.SCHEMA_URL), metrics, names.SCHEMA_URL
+    )
+    return export.MetricsData([export.ResourceMetrics(resource, [scope], names.SCHEMA_URL)])
 
 
-def _metric(series: Series, began_ns: int, now_ns: int) -> Metric:
+def _metric(series: Series, began_ns: int, now_ns: int) -> export.Metric:
     metric = series.metric
-    data: Sum | Gauge | Histogram
+    data: export.Sum | export.Gauge | export.Histogram
     match metric.kind:
         case "counter":
-            data = Sum(_numbers(series, began_ns, now_ns), _CUMULATIVE, is_monotonic=True)
+            data = export.Sum(_numbers(series, began_ns, now_ns), _CUMULATIVE, is_monotonic=True)
         case "gauge":
-            data = Gauge(_numbers(series, now_ns, now_ns))
+            data = export.Gauge(_numbers(series, now_ns, now_ns))
         case "histogram":
             points = [
                 _distribution(series, labels, distribution, began_ns, now_ns)
                 for labels, distribution in series.distributions.items()
             ]
-            data = Histogram(points, _CUMULATIVE)
-    return Metric(metric.otel_name, metric.help, metric.unit, data)
+            data = export.Histogram(points, _CUMULATIVE)
+    return export.Metric(metric.otel_name, metric.help, metric.unit, data)
 
 
-def _numbers(series: Series, began_ns: int, now_ns: int) -> list[NumberDataPoint]:
+def _numbers(series: Series, began_ns: int, now_ns: int) -> list[export.NumberDataPoint]:
     return [
-        NumberDataPoint(_attributes(series, labels), began_ns, now_ns, float(value))
+        export.NumberDataPoint(_attributes(series, labels), began_ns, now_ns, float(value))
         for labels, value in series.values.items()
     ]
 
 
 def _distribution(
     series: Series, labels: tuple[str, ...], distribution: Distribution, began_ns: int, now_ns: int
-) -> HistogramDataPoint:
+) -> export.HistogramDataPoint:
     counts = [round(count) for count in distribution.counts]
-    return HistogramDataPoint(
+    return export.HistogramDataPoint(
         _attributes(series, labels),
         began_ns,
         now_ns,
