@@ -274,6 +274,6 @@ BUGS = (
         "brainq/engine/models/offline.py",
         '    if "input" not in message.extra:\n',
         "    if message.extra:\n",
-        ("tests/unit/engine/models/test_offline.py",),
+        ("tests/unit/engine/models/test_scripted.py",),
     ),
 )

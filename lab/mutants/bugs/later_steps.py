@@ -7,7 +7,7 @@ from lab.mutants.bug import Bug
 LATER = "brainq/runtime/processes/later_threads.py"
 TRANSPORT = "brainq/adapters/celery/celery57/transport.py"
 FINALIZER = "brainq/engine/finalize/finalizer.py"
-TESTS = ("tests/unit/runtime/processes/test_later_threads.py",)
+TESTS = ("tests/unit/runtime/processes/test_loop_thread.py",)
 WHOLE = ("tests/acceptance/promises/test_p09_later_steps.py",)
 
 BUGS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from lab.mutants.bug import Bug
 
 TABLE = ("tests/unit/engine/models/test_refusals.py",)
-ANSWERS = ("tests/unit/engine/models/test_refused_answers.py",)
-PARAMETERS = ("tests/unit/engine/models/test_refused_parameters.py",)
+ANSWERS = ("tests/unit/engine/models/test_refused.py",)
+PARAMETERS = ("tests/unit/engine/models/test_refused.py",)
 PYDANTIC = ("tests/contrib/pydantic_ai/test_refusals.py",)
 REVIEWS = (
     "tests/integration/people/test_people_review.py::test_what_reads_a_conversation_is_of_the_brain_that_has_it",

@@ -1,17 +1,21 @@
-"""What `brainq dev` tells a newcomer: the message to try, the address, and where app.py is wrong."""
+"""What brainq dev prints and which ports it takes."""
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from brainq import Brain, Effect
+from brainq.app.devserver.ports import free_port, listener_at, require_free_port
 from brainq.cli.dev.stack import example_message, http_line
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.models.offline import read_message
-from brainq.errors import BrainNotLoaded
+from brainq.errors import BrainNotLoaded, SetupError
+
+# What `brainq dev` tells a newcomer: the message to try, the address, and where app.py is wrong.
 
 
 def test_the_first_message_makes_the_stand_in_call_a_tool_that_only_reads() -> None:
@@ -53,3 +57,30 @@ def test_a_mistake_in_the_default_file_is_named_without_a_word_on_other_brains(
         load_brains("app:brain")
     assert "app.py:1" in str(wrong.value)
     assert "no brain was named" not in str(wrong.value)
+
+
+# A port that is taken is said before anything starts.
+
+
+def test_a_free_port_is_fine() -> None:
+    require_free_port("127.0.0.1", free_port(), "Flower", "--port")
+
+
+def test_a_listener_is_where_it_is_wanted_or_at_a_free_port_and_keeps_it() -> None:
+    with listener_at("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with listener_at("127.0.0.1", port) as second:
+            assert second.getsockname()[1] not in (0, port)
+        with pytest.raises(SetupError, match="is taken"):
+            require_free_port("127.0.0.1", port, "Flower", "--port")
+    with listener_at("127.0.0.1", port) as again:
+        assert again.getsockname()[1] == port
+
+
+def test_a_taken_port_is_named_with_who_wants_it_and_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(
+            SetupError, match=rf"Flower cannot listen on port {port} of 127\.0\.0\.1, which is taken; .*--port"
+        ):
+            require_free_port("127.0.0.1", port, "Flower", "--port")

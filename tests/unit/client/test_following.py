@@ -1,8 +1,9 @@
-"""Several turns at once, and the text of one: without a server."""
+"""How a client follows a turn, and for how long."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
@@ -11,11 +12,16 @@ import pytest
 from pydantic import JsonValue
 
 from brainq import AsyncTurnHandle, as_completed, gather
+from brainq import ResultTimeout as patience_ResultTimeout
 from brainq.client.following import TextFold, iterate_text, iterate_text_async
+from brainq.client.waiting import WaitLimits
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.typed_events import Event, make_event
 from brainq.errors import ResultTimeout, TurnRejected
+
+# Several turns at once, and the text of one: without a server.
+
 
 Said = tuple[str, int, int, str]
 
@@ -193,3 +199,34 @@ def test_the_same_on_a_loop() -> None:
             _ = [handle async for handle in as_completed(late, timeout_s=0.05)]
 
     asyncio.run(run())
+
+
+# How long a follower still waits.
+
+
+def test_without_limits_it_waits_for_ever() -> None:
+    patience = WaitLimits("t-1", None, None, 100.0)
+    assert math.isinf(patience.remaining_s(1e9))
+    patience.check(1e9)
+
+
+def test_the_whole_wait_is_over_however_much_was_heard() -> None:
+    patience = WaitLimits("t-1", 10.0, None, 100.0)
+    patience.event_arrived(109.0)
+    assert patience.remaining_s(109.0) == 1.0
+    patience.check(109.9)
+    with pytest.raises(patience_ResultTimeout, match=r"'t-1' has no result after 10 s"):
+        patience.check(110.0)
+
+
+def test_the_silence_begins_anew_with_each_event() -> None:
+    patience = WaitLimits("t-1", 60.0, 5.0, 100.0)
+    patience.event_arrived(104.0)
+    assert patience.remaining_s(105.0) == 4.0
+    patience.check(108.9)
+    with pytest.raises(patience_ResultTimeout, match="no event for 5 s"):
+        patience.check(109.0)
+
+
+def test_nothing_is_left_of_a_wait_that_is_over() -> None:
+    assert WaitLimits("t-1", 0, None, 100.0).remaining_s(103.0) == 0.0

@@ -1,11 +1,18 @@
-"""Schemas from outside, looked at where they enter."""
+"""Schemas from outside, and the canonical form of values."""
 
 from __future__ import annotations
 
+import json
+import math
+import random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from brainq.engine.gates.answer_schema import MAX_SCHEMA_CHARS, check_answer_schema, read_answer
+from brainq.engine.gates.canonical import canonical_json, fingerprint
 from brainq.engine.gates.schema_check import (
     MAX_SUBSCHEMAS,
     MAX_UNEVALUATED,
@@ -13,6 +20,10 @@ from brainq.engine.gates.schema_check import (
     UnresolvedReference,
     schema_problem,
 )
+from brainq.errors import InvalidInput
+from tests.support.hashes import args_hash
+
+# Schemas from outside, looked at where they enter.
 
 
 @pytest.mark.parametrize(
@@ -132,3 +143,120 @@ def test_the_patterns_of_schemas_that_come_together_are_bounded_together() -> No
     problems = [schema_problem({"pattern": f"[a-z]{{1,{3_000 + more}}}"}, sizes) for more in range(100)]
     assert problems[0] == ""
     assert "are too large together" in problems[-1]
+
+
+# Equal arguments have one text and one fingerprint.
+
+
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+objects = st.dictionaries(st.text(), values, max_size=5)
+
+
+def shuffled(value: Any, draw: random.Random) -> Any:
+    """The same value, its keys in another order and its whole numbers in another type."""
+    match value:
+        case dict():
+            items = [(key, shuffled(item, draw)) for key, item in value.items()]
+            draw.shuffle(items)
+            return dict(items)
+        case list():
+            return [shuffled(item, draw) for item in value]
+        case bool():
+            return value
+        case int() if abs(value) < 2**53:
+            return float(value)
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
+
+
+@given(objects, st.randoms(use_true_random=False))
+def test_key_order_and_number_type_do_not_matter(arguments: dict[str, Any], draw: random.Random) -> None:
+    other = shuffled(arguments, draw)
+
+    assert canonical_json(other) == canonical_json(arguments)
+    assert fingerprint("t", other) == fingerprint("t", arguments)
+    assert args_hash(other) == args_hash(arguments)
+
+
+@given(objects)
+def test_canonical_json_says_the_same_and_stays(arguments: dict[str, Any]) -> None:
+    text = canonical_json(arguments)
+
+    assert json.loads(text) == arguments
+    assert canonical_json(json.loads(text)) == text
+
+
+@given(objects, objects)
+def test_different_arguments_have_different_fingerprints(one: dict[str, Any], two: dict[str, Any]) -> None:
+    same = canonical_json(one) == canonical_json(two)
+    assert (fingerprint("t", one) == fingerprint("t", two)) is same
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({"a": 1}, {"a": True}),
+        ({"a": 0}, {"a": None}),
+        ({"a": "1"}, {"a": 1}),
+        ({}, {"a": None}),
+        ({"a": []}, {"a": {}}),
+    ],
+)
+def test_what_only_looks_alike_differs(one: dict[str, Any], two: dict[str, Any]) -> None:
+    assert args_hash(one) != args_hash(two)
+
+
+def test_the_text_and_the_hashes_are_fixed() -> None:
+    # Fingerprints are compared with those of earlier workers: a change here is a change of format.
+    arguments = {"b": [1.0, 2.5, -0.0, "\u00e9\ud800"], "a": {"y": 1e16, "x": None}}
+
+    assert canonical_json(arguments) == ('{"a":{"x":null,"y":10000000000000000},"b":[1,2.5,0,"\\u00e9\\ud800"]}')
+    assert args_hash({"a": 1}) == "015abd7f5cc57a2dd94b7590f04ad808"
+    assert len(fingerprint("t", {})) == 32
+    assert fingerprint("t", {}) != fingerprint("u", {})
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_json_is_refused(bad: float) -> None:
+    with pytest.raises(ValueError):
+        canonical_json({"a": bad})
+
+
+# Reading an answer by its schema.
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"), [({"type": "array", "items": {"$ref": "#"}}, "[" * 900 + "]" * 900), ({"$ref": "#"}, "1")]
+)
+def test_an_answer_that_cannot_be_checked_to_its_end_does_not_fit(schema: dict[str, Any], text: str) -> None:
+    assert read_answer(schema, text) == (None, "it is nested too deeply")
+
+
+def test_a_number_beyond_all_numbers_does_not_fit() -> None:
+    assert read_answer({}, '{"a": 1e999}') == (None, "it is not JSON (1e999 is too large a number)")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"properties": {"a": {"pattern": "(?P=a)"}}}, r"must be a JSON schema: .*syntax of ECMA 262.*a\.pattern"),
+        ({"description": "x" * MAX_SCHEMA_CHARS}, "is 100,019 characters, .* make it 100,000 at most"),
+        ({"$ref": "https://example.com/a.json"}, "refers to 'https://example.com/a.json'"),
+        ({"items": {"$id": "urn:a"}}, "a \\$id of its own; take it out"),
+    ],
+)
+def test_a_schema_that_no_answer_can_be_held_to_is_refused(schema: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words) as refused:
+        check_answer_schema("output_schema", schema)
+    assert refused.value.field == "output_schema"
+
+
+def test_an_answer_in_a_code_fence_is_read() -> None:
+    assert read_answer({"type": "object"}, '```json\n{"a": 1}\n```') == ({"a": 1}, "")

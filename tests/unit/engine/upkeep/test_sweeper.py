@@ -1,21 +1,32 @@
-"""A sweep is bounded, and what fails in it keeps nothing else from being done."""
+"""The sweeper, its walks through rows, and the capacity that it publishes."""
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from brainq.contracts.claim import CallRef
-from brainq.contracts.fleet import DueTurns, SweepResult
+from brainq.contracts.fleet import ComparedPage, DueTurns, SweepResult
 from brainq.engine.upkeep import due_checks as module
+from brainq.engine.upkeep import sweeper as row_walks_module
 from brainq.engine.upkeep.due_checks import TURNS_AT_ONCE, DueChecks
-from brainq.engine.upkeep.sweeper import Sweeper, SweepPart
+from brainq.engine.upkeep.sweeper import (
+    VISIBLE_AFTER_S,
+    CapacityPublisher,
+    RowWalk,
+    Sweeper,
+    SweepPart,
+    TurnCapacity,
+    turn_capacity,
+)
 from tests.support.stand_in import stand_in
+
+# A sweep is bounded, and what fails in it keeps nothing else from being done.
 
 
 class Index:
@@ -199,3 +210,159 @@ def test_a_clock_that_stepped_back_is_said(done: Done, caplog: pytest.LogCapture
     index.stepped = 1
     sweeper(index, done).sweep()
     assert "Redis' clock was set back" in caplog.text
+
+
+# Which rows are compared, and when.
+
+
+PAGE = 10
+
+
+class Table:
+    """Rows 1 to `last`, and which were compared since `compared` was cleared."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.compared: list[int] = []
+
+    def heal(self, after_row: int) -> ComparedPage:
+        rows = range(after_row + 1, min(after_row + PAGE, self.last) + 1)
+        self.compared += rows
+        return ComparedPage(rows[-1] if rows else after_row, more=len(rows) == PAGE, healed=len(rows))
+
+    def walked(self, walk: RowWalk) -> list[int]:
+        self.compared.clear()
+        walk.walk(limit_s=1000.0)
+        return self.compared
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(row_walks_module, "time", clock)
+    return clock
+
+
+def settled(table: Table, clock: SimpleNamespace) -> RowWalk:
+    """A walk that has compared all rows, a while ago."""
+    walk = RowWalk(table.heal)
+    assert table.walked(walk) == list(range(1, table.last + 1))
+    clock.now += VISIBLE_AFTER_S
+    table.walked(walk)
+    return walk
+
+
+def test_old_rows_are_compared_a_page_at_a_time_and_new_ones_each_time(clock: SimpleNamespace) -> None:
+    table = Table(35)
+    walk = settled(table, clock)
+    table.last = 38
+    new = [36, 37, 38]
+    assert table.walked(walk) == [*new, *range(11, 21)], "settling has compared the first page"
+    assert table.walked(walk) == [*new, *range(21, 31)]
+    assert table.walked(walk) == [*new, *range(31, 39)]
+    assert table.walked(walk) == [*new, *range(1, 11)]
+
+
+def test_a_row_that_comes_in_sight_after_a_higher_one_is_new(clock: SimpleNamespace) -> None:
+    table = Table(5)
+    walk = settled(table, clock)
+    table.last = 9
+    table.walked(walk)
+    clock.now += VISIBLE_AFTER_S - 1
+    assert {6, 7, 8, 9} <= set(table.walked(walk))
+
+
+def test_all_are_compared_anew_when_redis_may_have_lost_data(clock: SimpleNamespace) -> None:
+    table = Table(35)
+    walk = settled(table, clock)
+    walk.run("1")
+    clock.now += VISIBLE_AFTER_S
+    walk.run("1")
+    for epoch, compared in (("1", list(range(11, 21))), ("2", list(range(1, 36)))):
+        table.compared.clear()
+        walk.run(epoch)
+        assert table.compared == compared
+
+
+def test_what_takes_too_long_goes_on_where_it_stood(clock: SimpleNamespace) -> None:
+    table = Table(35)
+
+    def slowly(after_row: int) -> ComparedPage:
+        clock.now += 0.6
+        return table.heal(after_row)
+
+    walk = RowWalk(slowly)
+    assert walk.walk(limit_s=1.0) == 20
+    assert walk.walk(limit_s=1.0) == 15
+    assert table.compared == list(range(1, 36))
+
+
+def test_what_fails_is_compared_the_next_time(clock: SimpleNamespace) -> None:
+    table = Table(15)
+    away = [True]
+
+    def heal(after_row: int) -> ComparedPage:
+        if after_row and away:
+            away.clear()
+            raise ConnectionError("it is away")
+        return table.heal(after_row)
+
+    walk = RowWalk(heal)
+    with pytest.raises(ConnectionError):
+        walk.walk(limit_s=1.0)
+    walk.walk(limit_s=1.0)
+    assert table.compared == list(range(1, 16))
+
+
+# How large the fleet's room is.
+
+
+@pytest.mark.parametrize(
+    ("threads", "most", "a_tenant", "size"),
+    [
+        (100, None, None, TurnCapacity(125, 88)),
+        (300, None, None, TurnCapacity(375, 263)),
+        (1, None, None, TurnCapacity(2, 2)),
+        (0, None, None, TurnCapacity(125, 88)),
+        (100, 50, None, TurnCapacity(50, 35)),
+        (100, 1, None, TurnCapacity(1, 1)),
+        (100, 50, 50, TurnCapacity(50, 50)),
+        (100, None, 10, TurnCapacity(125, 10)),
+        (100, 5, 10, TurnCapacity(5, 5)),
+    ],
+)
+def test_one_tenant_keeps_most_threads_busy_and_some_are_for_others(
+    threads: int, most: int | None, a_tenant: int | None, size: TurnCapacity
+) -> None:
+    assert turn_capacity(threads, most, a_tenant) == size
+
+
+def test_a_keeper_says_what_the_coordinators_that_are_alive_can_work_on() -> None:
+    said: list[object] = []
+
+    class Room:
+        def set_capacity(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
+            said.append((size, share, dict(own), dict(caps)))
+            return 0
+
+    alive = [4]
+    publisher = CapacityPublisher(
+        state=stand_in(Room()),
+        threads=lambda: sum(alive),
+        max_turns=None,
+        max_turns_a_tenant=None,
+        own={"acme:": 1},
+        caps={"lab": 2},
+        cap=None,
+    )
+    publisher.apply()
+    alive.append(4)
+    publisher.apply()
+    assert said == [(5, 4, {"acme:": 1}, {"lab": 2}), (10, 7, {"acme:": 1}, {"lab": 2})]
+
+
+@pytest.mark.parametrize(
+    ("cap", "size"), [(2, TurnCapacity(2, 2)), (100, TurnCapacity(100, 88)), (200, TurnCapacity(125, 88))]
+)
+def test_the_cap_of_the_only_brain_is_a_room_that_one_tenant_may_have(cap: int, size: TurnCapacity) -> None:
+    assert turn_capacity(100, None, None, cap) == size

@@ -1,19 +1,35 @@
-"""Async functions where plain ones are called."""
+"""Threads and loops of a process."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import functools
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from kombu.transport import virtual
 
+from brainq.adapters.celery.celery57.event_loop import ThreadSafeQoS
 from brainq.runtime.observe import threads as kept
+from brainq.runtime.processes import later_threads
+from brainq.runtime.processes.guard import ProcessGuard
+from brainq.runtime.processes.later_threads import LaterThreads
 from brainq.runtime.processes.threads import LoopThread, UserCodeExit, as_sync, is_async
 from tests.support.refused_threads import REFUSED, RefusedThreads
+from tests.support.wait import wait_until
+from tests.unit.engine.calls.support import is_running
+
+# Async functions where plain ones are called.
+
 
 WHO = contextvars.ContextVar("who", default="nobody")
 
@@ -156,3 +172,122 @@ def test_a_refused_loop_is_started_by_the_next_call(loop_thread: LoopThread, mon
     with pytest.raises(RuntimeError, match=REFUSED):
         _ = loop_thread.loop
     assert loop_thread.run(double(4), 60) == 8
+
+
+# Some of a finalizer's threads are left to what leads to results.
+
+
+def following(threads: int = 4, **messages: tuple[str, float]) -> LaterThreads:
+    found = LaterThreads()
+    found.follow(threads, messages)
+    return found
+
+
+@pytest.mark.parametrize(("threads", "most"), [(8, 6), (4, 2), (3, 1), (2, 1), (1, 1)])
+def test_two_threads_are_left_and_one_does_what_is_later_at_least(threads: int, most: int) -> None:
+    assert following(threads).free == most
+
+
+def test_where_no_queue_is_read_nothing_is_bounded() -> None:
+    found = LaterThreads()
+    assert [found.try_enter(f"t{number}") for number in range(99)] == [True] * 99
+
+
+def test_a_visit_goes_on_while_a_thread_is_left_for_it() -> None:
+    found = following(4)
+    assert [found.try_enter(turn) for turn in ("t1", "t2", "t3")] == [True, True, False]
+    found.leave("t3")
+    assert not found.free
+    found.leave("t1")
+    assert found.try_enter("t3")
+
+
+def test_one_that_is_there_already_counts_though_no_thread_is_left() -> None:
+    found = following(4)
+    for turn in ("t1", "t2", "t3"):
+        found.enter(turn)
+    found.leave("t1")
+    assert not found.free
+    found.leave("t2")
+    assert found.free == 1
+
+
+def test_a_turn_whose_message_was_taken_and_whose_visit_has_begun_counts_once() -> None:
+    found = following(4, tag=("t1", 0.0))
+    found.enter("t1")
+    assert found.free == 1
+    found.leave("t1")
+    assert found.free == 1, "the message is not acknowledged yet"
+
+
+def test_it_looks_again_after_as_long_as_the_newest_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(later_threads, "time", SimpleNamespace(monotonic=lambda: now))
+    looks = [following(4, old=("t1", now - 60), new=("t2", now - ago)).looks_again_s() for ago in (0, 0.25, 9)]
+    assert looks == pytest.approx([0.005, 0.25, 1.0])
+
+
+@pytest.mark.parametrize("end", ["ack", "reject"])
+def test_a_message_counts_until_it_is_acknowledged_or_refused(end: str) -> None:
+    channel: Any = SimpleNamespace(do_restore=False)
+    credit: virtual.QoS | Any = ThreadSafeQoS(channel, 4)
+    credit.append("message", "tag")
+    credit.note_later("tag", "t1")
+    found = LaterThreads()
+    found.follow(4, credit.later)
+    assert found.free == 1
+    getattr(credit, end)("tag")
+    assert found.free == 2
+
+
+# Processes that must not outlive the one that started them.
+
+
+STARTER = """
+import os, subprocess, sys
+from brainq.runtime.processes.guard import ProcessGuard
+guard = ProcessGuard(grace_s=1.0)
+for script in ("trap '' TERM; exec sleep 600", "read line; echo ended > $0"):
+    child = subprocess.Popen(["sh", "-c", script, sys.argv[1]], stdin=subprocess.PIPE, start_new_session=True)
+    guard.add(child.pid)
+    print(child.pid, flush=True)
+os._exit(9)
+"""
+
+
+def test_what_heeds_the_end_of_its_stdin_ends_by_itself_and_the_rest_is_killed(tmp_path: Path) -> None:
+    last_words = tmp_path / "ended"
+    run = subprocess.run(
+        [sys.executable, "-c", STARTER, str(last_words)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert run.returncode == 9
+    stubborn, heeding = map(int, run.stdout.split())
+    wait_until(lambda: not is_running(stubborn) and not is_running(heeding), "both are gone")
+    assert last_words.read_text() == "ended\n"
+
+
+def test_of_a_guard_that_was_killed_no_pipe_stays_open_when_another_takes_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: Any, **named: Any) -> subprocess.Popen[str]:
+        started.append(popen(*arguments, **named))
+        return started[-1]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", start)
+    guard = ProcessGuard()
+    child = popen(["sleep", "600"], start_new_session=True)
+    guard.add(child.pid)
+    started[0].kill()
+    started[0].wait()
+    guard.add(child.pid)
+    guard.forget(child.pid)
+    guard.close_if_idle()
+    assert [(one.stdin is not None and one.stdin.closed, one.returncode is not None) for one in started] == [
+        (True, True),
+        (True, True),
+    ]
+    child.kill()
+    child.wait()

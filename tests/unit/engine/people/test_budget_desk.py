@@ -1,9 +1,9 @@
-"""BudgetDesk while SQL, home or Redis is away, and the order in which it tells them."""
+"""The budgets that are in force, and the clock that they go by."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,6 +20,9 @@ from brainq.contracts.budgets import (
 from brainq.engine.people import budgets
 from brainq.engine.people.budgets import READ_AGAIN_S, RETRY_S, UNHEARD_S, BudgetDesk
 from brainq.errors import BudgetSpent, CellUnreachable, InvalidInput
+
+# BudgetDesk while SQL, home or Redis is away, and the order in which it tells them.
+
 
 HOUR_MS = 3_600_000
 ALL = Budget(scope="all", per="hour", usd=1.0)
@@ -271,3 +274,57 @@ def test_a_list_has_each_budget_once_with_what_is_parked_for_it(services: Servic
     ]
     assert found[2].left_usd == 2.25
     assert found[0].ends_at.timestamp() == 11 * HOUR_MS / 1000
+
+
+# The clock by which a process knows in which window of a budget it is.
+
+
+class Counters:
+    """Redis' clock, which may be away."""
+
+    def __init__(self) -> None:
+        self.at_ms = 10 * HOUR_MS
+        self.is_away = False
+        self.asked = 0
+
+    def now_ms(self) -> int:
+        self.asked += 1
+        if self.is_away:
+            raise ConnectionError
+        return self.at_ms
+
+
+class Rows:
+    def standing(self) -> list[Budget]:
+        return []
+
+
+@pytest.fixture
+def budget_clock_here(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """This machine's own clock, in seconds."""
+    clock = [100.0]
+    monkeypatch.setattr(budgets, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    return clock
+
+
+def test_a_clock_that_was_put_right_is_heard_of_within_a_minute(budget_clock_here: list[float]) -> None:
+    redis = Counters()
+    keeper = BudgetDesk(
+        rows=cast("Any", Rows()),
+        counters=cast("Any", redis),
+        defaults=(Budget(scope="all", per="hour", usd=1.0),),
+        zone="UTC",
+        listen=lambda: None,
+    )
+
+    def begun() -> int:
+        return keeper.windows("s1", "b")[0].starts[1] // HOUR_MS
+
+    assert (begun(), begun(), redis.asked) == (10, 10, 1)
+    redis.at_ms += 5 * HOUR_MS  # or this machine was suspended: its own clock stood still
+    budget_clock_here[0] += READ_AGAIN_S
+    redis.is_away = True
+    assert begun() == 10
+    budget_clock_here[0] += READ_AGAIN_S
+    redis.is_away = False
+    assert begun() == 15
