@@ -8,12 +8,21 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
-from brainq.contracts import turn
 from brainq.contracts.file import File
 from brainq.contracts.history import Sort
 from brainq.contracts.message import Message
 from brainq.contracts.model_options import ModelOptions, OptionsFields
 from brainq.contracts.tool import ClientTool
+from brainq.contracts.turn import (
+    Limits,
+    LimitsFields,
+    LimitsOverride,
+    OnBusy,
+    OutputSchema,
+    Priority,
+    TurnKind,
+    TurnRequest,
+)
 from brainq.errors import InvalidInput
 
 Cancelled = Literal["cancelled", "requested", "ended"]
@@ -35,18 +44,18 @@ class SubmitOptions(TypedDict, total=False):
     provider: str | None
     system_prompt: str | None
     skill_context: str | None
-    output_schema: turn.OutputSchema | None
+    output_schema: OutputSchema | None
     cwd: str | None
-    limits: turn.Limits | turn.LimitsOverride | turn.LimitsFields | None
+    limits: Limits | LimitsOverride | LimitsFields | None
     options: ModelOptions | OptionsFields | None
     show_citations: bool | None
     prompt_id: str | None
     prompt_version: str | None
     prompt_tags: tuple[str, ...] | list[str]
     metadata: dict[str, Any] | None
-    on_busy: turn.OnBusy
-    priority: turn.Priority
-    kind: turn.TurnKind
+    on_busy: OnBusy
+    priority: Priority
+    kind: TurnKind
     seed: Literal["session", "empty"]
     readiness: bool | None
     attachments: Sequence[File | Mapping[str, Any]]
@@ -72,7 +81,7 @@ def takes_submit_options(verb: V) -> V:
     signature = inspect.signature(verb)
     named = [of for of in signature.parameters.values() if of.kind is not of.VAR_KEYWORD]
     for name, hint in SubmitOptions.__annotations__.items():
-        default = turn.TurnRequest.model_fields[name].default
+        default = TurnRequest.model_fields[name].default
         default = default if isinstance(default, str | tuple) and default != "" else None
         annotation = getattr(hint, "__forward_arg__", hint)
         named.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
@@ -96,7 +105,7 @@ def submit_fields(verb: Callable[..., Any], options: Mapping[str, Any], **fields
 
 def _limits_fields(limits: object) -> Mapping[str, Any]:
     match limits:
-        case turn.Limits() | turn.LimitsOverride():
+        case Limits() | LimitsOverride():
             return limits.model_dump(exclude_unset=True)
         case dict():
             return cast("dict[str, Any]", limits)

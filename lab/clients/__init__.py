@@ -1,1 +1,1 @@
-"""Official clients against a real gateway: which of their features work, as a page made of what was seen."""
+"""Runs official clients against a real gateway, and writes a page that says which of their features work."""

@@ -1,4 +1,4 @@
-"""The brain that the clients talk to: what the user says names what it does."""
+"""The brain that the clients talk to. The user's message names what the brain does."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def answer(request: ModelRequest) -> ModelReply | ScriptedFailure:
 
 
 def _at(request: ModelRequest) -> int:
-    """Where the turn's own messages begin: at what the user said last."""
+    """Return where the turn's own messages begin, which is at the user's last message."""
     return max(at for at, message in enumerate(request.messages) if message.role == "user")
 
 
 def _person(request: ModelRequest) -> ModelReply:
-    """By the tool that the client brought for it, or as JSON."""
+    """Answer with a person, by the tool that the client brought for it or as JSON."""
     theirs = [tool.name for tool in request.tools if tool.name not in OWN]
     if theirs:
         return calls((theirs[0], PERSON))

@@ -1,4 +1,4 @@
-"""The clients and the features, and what was recorded of them."""
+"""The clients, their features, and the recorded results."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ CLIENTS = (
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What came of a feature. `why` it does not work; empty where it does."""
+    """The result of a feature. `why` says why it does not work, and is empty if it works."""
 
     outcome: Outcome
     why: str = ""
@@ -117,14 +117,14 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What came of a client: the version that was run, and each feature."""
+    """The result of a client: the version that was run, and the result of each feature."""
 
     version: str
     features: Mapping[str, Seen]
 
 
 def read_results(text: str) -> dict[str, Record]:
-    """The records by their clients' names."""
+    """Return the records by the names of their clients."""
     found: dict[str, Any] = json.loads(text)
     return {
         name: Record(of["version"], {key: Seen(**seen) for key, seen in of["features"].items()})

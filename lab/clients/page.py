@@ -1,4 +1,4 @@
-"""The page docs/wires/clients.md, from what was recorded. Pure."""
+"""Makes the page docs/wires/clients.md from the records. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHORT = {
 
 
 def page(records: Mapping[str, Record]) -> str:
-    """The page. Raises KeyError where a client or a feature was not recorded."""
+    """Return the page. Raises KeyError if a client or a feature has no record."""
     meanings = [f"- **{SHORT[name]}**: {meaning}" for name, meaning in FEATURES.items()]
     notes = _notes(records)
     return "\n".join(
@@ -56,7 +56,7 @@ def page(records: Mapping[str, Record]) -> str:
 
 
 def _row(client: OfficialClient, record: Record) -> str:
-    """A client with the features that it does not have by itself, by what became of them."""
+    """Return the row of a client, with the features that did not simply work, by their results."""
     found: dict[str, list[str]] = {}
     for name in FEATURES:
         found.setdefault(_word(client, name, record.features[name]), []).append(SHORT[name])

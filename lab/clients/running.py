@@ -1,4 +1,4 @@
-"""A fleet and a gateway, and the scripts of the clients run against them."""
+"""Starts a fleet and a gateway, and runs the scripts of the clients against them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TARGETS = {"js": ("js-clients", JS), "python": ("py-clients", PYTHON)}
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Where the gateway is, and a token that may do all."""
+    """The address of the gateway, and a token with every right."""
 
     url: str
     key: str
 
 
 def why_not(client: OfficialClient) -> str | None:
-    """Why the client cannot be run here; None if it can."""
+    """Return why the client cannot be run here, or None if it can."""
     if client.place == "own":
         return None
     if client.place == "js" and shutil.which("node") is None:
@@ -48,7 +48,7 @@ def why_not(client: OfficialClient) -> str | None:
 
 @contextmanager
 def deployed(directory: Path) -> Generator[Deployment]:
-    """The four pools and a gateway of `lab.clients.brain`, until it is left."""
+    """Run the four pools and a gateway of `lab.clients.brain` inside the block."""
     sql_url = f"sqlite:///{directory / 'clients.db'}"
     with Store.open(sql_url) as store:
         key = Tokens(store).create("clients", ["*"], tuple(Verb)).text
@@ -92,7 +92,7 @@ def _gateway(directory: Path, environment: dict[str, str]) -> Generator[None]:
 
 
 def run_client(client: OfficialClient, where: Deployment) -> Record:
-    """Run the client's script. Raises RuntimeError with its last words where it ends before it told all."""
+    """Run the client's script. Raises RuntimeError with its last output if it ends before all results are there."""
     done = subprocess.run(
         [*_command(client), where.url, where.key],
         cwd=JS if client.place == "js" else HERE,

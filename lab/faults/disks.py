@@ -1,4 +1,4 @@
-"""Small disks: a tmpfs each, which is filled with a file until nothing more fits, and freed."""
+"""Small disks. Each is a tmpfs, which is filled with a file until nothing more fits, and is then freed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ BLOCKS = (b"\0" * 65536, b"\0")
 
 
 class SmallDisk:
-    """A file system of a few megabytes at this directory. `refused`: how often it had no room for a byte more."""
+    """A file system of a few megabytes at this directory. `refused` counts how often it was full."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.refused = 0
 
     def fill(self) -> None:
-        """Take the room that is left. Others may give room back meanwhile: call it again and again."""
+        """Fill the room that is left. Call it repeatedly, because others may free some of it meanwhile."""
         file = os.open(self._filler, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             for block in BLOCKS:
@@ -49,7 +49,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(directory: Path, megabytes: int = SMALL_DISK_MB) -> Generator[SmallDisk]:
-    """Mount one there; it is unmounted in the end, whoever still uses it, and the directory is removed."""
+    """Mount a small disk inside the block. Then it is unmounted, even if in use, and the directory is removed."""
     directory.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", directory], check=True)
     try:
@@ -61,7 +61,7 @@ def small_disk(directory: Path, megabytes: int = SMALL_DISK_MB) -> Generator[Sma
 
 
 def no_small_disk() -> str:
-    """Why a small disk cannot be had here; empty where it can."""
+    """Return why a small disk cannot be mounted here, or "" if it can."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "a small disk is a tmpfs, which only root may mount, on Linux"
     tried = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False)

@@ -25,7 +25,7 @@ HUGE_BYTES, PIECE = 200_000_000, "x" * 65_536
 
 
 class EffectLog:
-    """The append-only file, and who is held."""
+    """The append-only log, and the processes that are held."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -34,26 +34,26 @@ class EffectLog:
         self._events: list[threading.Event] = []
 
     def append(self, kind: str, facts: dict[str, Any]) -> None:
-        """One line, in one write: `at` is CLOCK_MONOTONIC, which all processes of a machine share."""
+        """Append one line in one write. `at` is CLOCK_MONOTONIC, which all processes of a machine share."""
         line = json.dumps({"at": time.monotonic(), "kind": kind, **facts}) + "\n"
         with self._lock:
             os.write(self._file, line.encode())
 
     def hold(self, place: str, turn: str) -> None:
-        """The next that comes to this place with this turn is held."""
+        """Hold the next process that comes to this place with this turn."""
         with self._lock:
             event = self._held[place, turn] = threading.Event()
             self._events.append(event)
 
     def wait(self, place: str, turn: str) -> None:
-        """Wait where that is asked for; one visitor a hold."""
+        """Wait if this place is held for the turn. A hold stops one visitor."""
         with self._lock:
             event = self._held.pop((place, turn), None)
         if event is not None:
             event.wait(LONGEST_HOLD_S)
 
     def release(self) -> None:
-        """Answer all that are held, and hold none from now on."""
+        """Release every process that is held, and hold none from now on."""
         with self._lock:
             events, self._events = self._events, []
             self._held.clear()
@@ -95,7 +95,7 @@ class EffectHandler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _answer_at_length(self) -> None:
-        """As a model's server streams it, until all is sent or the reader hangs up; the log has how much was taken."""
+        """Stream an answer as a model's server does, until all is sent or the reader hangs up. Log what was read."""
         chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": PIECE}}]}
         event, sent = f"data: {json.dumps(chunk)}\n\n".encode(), 0
         self.close_connection = True

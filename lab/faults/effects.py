@@ -1,4 +1,4 @@
-"""The effect server as the suite sees it: started, told whom to hold, and its log read."""
+"""Starts the effect server, says whom it holds, and reads its log."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 class NotSeen(Exception):
-    """What was waited for did not come; `str(error)` says what."""
+    """The error of a wait that ended in vain. Its text says what was waited for."""
 
 
 class Effects:
-    """What the server has noted so far. One reader a process."""
+    """The lines that the server has written so far. A process has one reader."""
 
     def __init__(self, url: str, log: Path) -> None:
         self.url = url
@@ -36,15 +36,15 @@ class Effects:
         self._lines: list[Line] = []
 
     def hold(self, place: str, turn: str) -> None:
-        """Hold who comes to `place` with `turn` first."""
+        """Hold the first process that comes to `place` with `turn`."""
         self._post("hold", {"place": place, "turn": turn})
 
     def release(self) -> None:
-        """Answer all who are held."""
+        """Release every process that is held."""
         self._post("release", {})
 
     def lines(self) -> list[Line]:
-        """Every line that is whole."""
+        """Return every complete line."""
         with self._log.open("rb") as log:
             log.seek(self._read)
             text = log.read()
@@ -54,22 +54,22 @@ class Effects:
         return self._lines
 
     def writes(self) -> Counter[str]:
-        """How often each write ran, by its key."""
+        """Return how often each write ran, by its key."""
         return Counter(str(line["key"]) for line in self.lines() if line["kind"] == "write")
 
     def seen(self, place: str, turn: str, after: float = 0.0) -> Line | None:
-        """The first line of `turn` at `place` that is younger than `after`, by time.monotonic()."""
+        """Return the first line of `turn` at `place` that is younger than `after` (time.monotonic()), or None."""
         for line in self.lines():
             if line["at"] > after and line["turn"] == turn and line["place"] == place:
                 return line
         return None
 
     def wait_seen(self, place: str, turn: str, after: float = 0.0, timeout_s: float = PATIENCE_S) -> Line:
-        """The same, once it is there. Raises NotSeen."""
+        """Wait for the line that `seen` returns. Raises NotSeen."""
         return wait_for(lambda: self.seen(place, turn, after), f"turn {turn} comes to {place!r}", timeout_s)
 
     def ended(self) -> dict[str, float]:
-        """When each turn that has ended did so, by time.monotonic()."""
+        """Return when each ended turn ended, by time.monotonic()."""
         found: dict[str, float] = {}
         for line in self.lines():
             if line["place"] == "ended":
@@ -83,7 +83,7 @@ class Effects:
 
 
 def wait_for(ask: Callable[[], T | None], what: str, timeout_s: float = PATIENCE_S) -> T:
-    """What `ask` returns, once it is something. Raises NotSeen after `timeout_s`."""
+    """Wait until `ask` returns something, and return that. Raises NotSeen after `timeout_s` seconds."""
     end = time.monotonic() + timeout_s
     while True:
         if found := ask():
@@ -94,13 +94,13 @@ def wait_for(ask: Callable[[], T | None], what: str, timeout_s: float = PATIENCE
 
 
 def end_in_order(*_: object) -> None:
-    """A handler of SIGTERM: what was started is stopped, and small disks are unmounted, on the way out."""
+    """Handle SIGTERM: exit, so that everything that was started is stopped and small disks are unmounted."""
     sys.exit(TERMINATED)
 
 
 @contextmanager
 def effect_server(directory: Path, address: str = "127.0.0.1") -> Generator[Effects]:
-    """A server of its own at this address, with its log in `directory`."""
+    """Run an effect server at this address inside the block, with its log in `directory`."""
     log = directory / "effects.log"
     log.touch()
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What a fault is: something is made ready, it is injected, it is healed, and it shows that it fired."""
+"""Faults: each is prepared, injected and healed, and shows that it fired."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ class Fault(ABC):
 
     @classmethod
     def why_not(cls) -> str:
-        """Why it cannot be injected on this machine; empty where it can."""
+        """Return why the fault cannot be injected on this machine, or "" if it can."""
         return ""
 
     def prepare(self, stage: Stage) -> None:  # noqa: B027
-        """Bring the stage to where the fault is to strike."""
+        """Prepare the stage for the fault."""
 
     @abstractmethod
     def inject(self, stage: Stage) -> None:
-        """Do it. What lasts has lasted when this returns."""
+        """Inject the fault. If it lasts for a time, that time is over when this returns."""
 
     def heal(self, stage: Stage) -> None:  # noqa: B027
-        """Bring back what a supervisor or an operator would. It is called whatever `inject` did."""
+        """Restore what a supervisor or an operator would restore. It is called whatever `inject` did."""
 
     @abstractmethod
     def fired(self, stage: Stage) -> int:
-        """How often it was seen to fire, by exit codes, counters, or what others were refused; 0: it did not."""
+        """Return how often the fault fired, by exit codes, counters, or refusals. Returns 0 if it did not fire."""
 
     def recovery_s(self, stage: Stage) -> list[float]:
         """Seconds until each turn had ended that was live at the fault, or came before it was over: from the fault, or
@@ -79,7 +79,7 @@ class Fault(ABC):
         return found
 
     def strike(self, stage: Stage) -> None:
-        """Inject and heal; `began` is when, by time.monotonic()."""
+        """Inject the fault and heal it. `began` is the time of the injection, by time.monotonic()."""
         self.began = time.monotonic()
         try:
             self.inject(stage)
@@ -88,6 +88,6 @@ class Fault(ABC):
 
 
 def wait_turns_end(stage: Stage, count: int = 1) -> None:
-    """Wait until so many turns more have ended: the stage works."""
+    """Wait until this many more turns have ended, which shows that the stage works."""
     before = len(stage.effects.ended())
     wait_for(lambda: len(stage.effects.ended()) >= before + count, f"{count} turns end")

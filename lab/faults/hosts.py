@@ -67,18 +67,18 @@ class Host:
             subprocess.run(["ip", "netns", "delete", space], capture_output=True, check=False)
 
     def cut(self, *, world: bool) -> None:
-        """Pull its plug on the servers' side; with `world` both."""
+        """Disconnect the host on the servers' side, and with `world` on both sides."""
         _ip("link", "set", "near", "down", space=self.wire)
         if world:
             _ip("link", "set", self._world_port, "down")
 
     def shape(self, ways: Sequence[Way], how: Sequence[str]) -> None:
-        """Have the wire treat what goes these ways as tc says. `mend` ends it."""
+        """Shape the traffic of these directions with tc. `mend` ends it."""
         for way in ways:
             _tc("qdisc", "replace", "dev", PORTS[way], "root", *how, space=self.wire)
 
     def mend(self) -> None:
-        """All plugs are in, and the wire is whole."""
+        """Connect the host on both sides, and stop shaping its traffic."""
         self._dropped = self.dropped
         _ip("link", "set", self._world_port, "up")
         for port in PORTS.values():
@@ -88,13 +88,13 @@ class Host:
 
     @property
     def dropped(self) -> int:
-        """Packets that the wire has dropped, by the kernel's count."""
+        """Return how many packets the wire has dropped, by the kernel's count."""
         shapers: list[dict[str, Any]] = json.loads(_tc("-s", "-j", "qdisc", "show", space=self.wire))
         return self._dropped + sum(shaper.get("drops", 0) for shaper in shapers if shaper["kind"] in ("tbf", "netem"))
 
     @property
     def unplugged(self) -> int:
-        """How often its link to the servers has lost its carrier, by the kernel's count."""
+        """Return how often the link to the servers has lost its carrier, by the kernel's count."""
         count = ["ip", "netns", "exec", self.space, "cat", "/sys/class/net/eth0/carrier_down_count"]
         return int(subprocess.run(count, capture_output=True, text=True, check=True).stdout)
 
@@ -125,7 +125,7 @@ class HostNetwork:
         self.stop()
 
     def stop(self) -> None:
-        """Does nothing the second time."""
+        """Stop the host. A second call does nothing."""
         for host in self.hosts.values():
             host.stop()
         for bridge in bridge_names(self._number):
@@ -133,13 +133,13 @@ class HostNetwork:
 
 
 def bridge_names(network: int) -> tuple[str, str]:
-    """Of the servers' side and the world's."""
+    """Return the names of the bridges on the servers' side and on the world's."""
     return f"bq{network}servers", f"bq{network}world"
 
 
 @cache
 def no_hosts() -> str:
-    """Why there can be no hosts here; empty where there can."""
+    """Return why there can be no hosts here, or "" if there can."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "hosts are network namespaces, which only root may make, on Linux"
     if missing := [program for program in ("ip", "tc") if shutil.which(program) is None]:
@@ -158,7 +158,7 @@ def no_hosts() -> str:
 
 @cache
 def no_netem() -> str:
-    """Why packets cannot be lost at random here; empty where they can."""
+    """Return why packets cannot be lost at random here, or "" if they can."""
     if why := no_hosts():
         return why
     with HostNetwork(("probe",)) as network:
@@ -176,7 +176,7 @@ def _reason(refused: OSError | subprocess.CalledProcessError) -> str:
 
 
 def _claim_number() -> int:
-    """The number of a network that nobody has: whose bridge could be made."""
+    """Return the number of a free network, which is one whose bridge could be created."""
     for step in range(NUMBERS):
         number = 1 + (os.getpid() + step) % NUMBERS
         servers, world = bridge_names(number)
@@ -199,6 +199,6 @@ def _tc(*words: str, space: str) -> str:
 
 
 def _run(program: str, words: Sequence[str], space: str) -> str:
-    """What it prints. Raises CalledProcessError."""
+    """Run the command, and return what it prints. Raises CalledProcessError."""
     inside = ("-n", space) if space else ()
     return subprocess.run([program, *inside, *words], capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""A running process that may open no further file, or start no further thread, until it is let go again."""
+"""Limits of a running process, which may open no further file or start no further thread until they are lifted."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ UNIFIED = Path("/sys/fs/cgroup")
 
 
 class Descriptors:
-    """Its soft limit of open files is lowered to the first number that is free (prlimit)."""
+    """A limit of open files. The process's soft limit is lowered to the first free number (prlimit)."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
 
     def shorten(self) -> None:
-        """Again and again: what it closes it may not open again, either."""
+        """Lower the limit once more, so that the process cannot reopen what it has closed."""
         with suppress(OSError):  # it has ended
             used = {int(number) for number in os.listdir(f"/proc/{self.pid}/fd")}
             free = next(number for number in range(len(used) + 1) if number not in used)
@@ -41,17 +41,17 @@ class Threads:
         (self._group / "cgroup.procs").write_text(str(pid))
 
     def shorten(self) -> None:
-        """Again and again: the place of a thread that has ended is not given to another."""
+        """Lower the limit once more, so that no other thread takes the place of one that has ended."""
         with suppress(OSError):
             (self._group / "pids.max").write_text((self._group / "pids.current").read_text().strip())
 
     @property
     def refused(self) -> int:
-        """How often a thread or process was refused."""
+        """Return how often a thread or process was refused."""
         return int((self._group / "pids.events").read_text().split()[1])
 
     def give_back(self) -> None:
-        """Its processes go back to where they were."""
+        """Move the processes back to their own control group."""
         (self._group / "pids.max").write_text("max")
         for pid in (self._group / "cgroup.procs").read_text().split():
             with suppress(OSError):
@@ -61,12 +61,12 @@ class Threads:
 
 
 def no_descriptors() -> str:
-    """Why files cannot be limited here; empty where they can."""
+    """Return why files cannot be limited here, or "" if they can."""
     return "" if sys.platform == "linux" else "prlimit and /proc are Linux'"
 
 
 def no_threads() -> str:
-    """Why threads cannot be limited here; empty where they can."""
+    """Return why threads cannot be limited here, or "" if they can."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "threads are limited by a control group, which only root may make, on Linux"
     tried = _parent() / f"bq-faults-{os.getpid()}-tried"

@@ -1,4 +1,4 @@
-"""A producer under load: turns are submitted at a rate, whatever happens meanwhile, and none is forgotten."""
+"""A producer that submits turns at a fixed rate, whatever happens meanwhile, and remembers each of them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RETRY_S = 0.1
 
 @dataclass
 class Submitted:
-    """Turns that were accepted, and when, by time.monotonic(); `refused`: submits that had to be made again."""
+    """The accepted turns with their times, by time.monotonic(). `refused` counts submits that had to be repeated."""
 
     at: dict[str, float] = field(default_factory=dict[str, float])
     refused: int = 0
 
 
 class Producer:
-    """Submits turns, from a thread of its own while `begin` is in force, and by the way."""
+    """A producer of turns. It submits them from a thread of its own inside `begin`, and single ones on request."""
 
     def __init__(self, client: Client, effects: Effects, rate: float) -> None:
         """`rate`: turns a second."""
@@ -52,11 +52,11 @@ class Producer:
             self._thread = None
 
     def reserve(self) -> str:
-        """The id of a turn that is still to be submitted."""
+        """Return the id for a turn that will be submitted later."""
         return new_turn_id()
 
     def submit(self, message: str = "order", session: str = "", turn: str = "") -> str:
-        """Have a turn accepted, however long Redis or SQL is away; its id. A second try is the same turn."""
+        """Submit a turn until it is accepted, however long Redis or SQL is away. Returns its id."""
         with self._lock:
             self._numbers += 1
             session = session or f"load-{self._numbers % SESSIONS}"
@@ -74,11 +74,11 @@ class Producer:
                 return turn
 
     def alone(self, message: str = "order") -> str:
-        """A turn in a session of its own, which waits for no other."""
+        """Submit a turn in a session of its own, so that it waits for no other."""
         return self.submit(message, f"own-{new_turn_id()}")
 
     def flood(self, times: int, for_s: float) -> None:
-        """Submit `times` as fast as the producer does, each turn in a session of its own, beside it."""
+        """Submit turns beside the producer, at `times` its rate, each in a session of its own."""
         begun, count = time.monotonic(), 0
         while (passed := time.monotonic() - begun) < for_s:
             if count < passed * self.rate * times:
@@ -88,13 +88,13 @@ class Producer:
                 time.sleep(0.005)
 
     def live_since(self, at: float) -> dict[str, float]:
-        """Turns that had not ended at `at`, or came later, and since when they are counted: then, or their submit."""
+        """Return the turns that ended after `at`, each with the later one of `at` and its submit."""
         ended = self.effects.ended()
         submitted = list(self.submitted.at.items())
         return {turn: max(at, since) for turn, since in submitted if ended.get(turn, at) >= at}
 
     def take(self) -> Submitted:
-        """What was submitted since the last time."""
+        """Return what was submitted since the last call."""
         taken, self.submitted = self.submitted, Submitted()
         return taken
 

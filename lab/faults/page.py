@@ -1,4 +1,4 @@
-"""docs/reference/faults.md: the tables between its marks. A row that was not run again stays as it was."""
+"""Writes the tables between the marks of docs/reference/faults.md. A row that was not run again stays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADS = (
 
 
 def row(verdict: Verdict, title: str, run: str) -> str:
-    """A line of the table; `run` is the build and day."""
+    """Return a line of the table. `run` is the build and the day."""
     head = [f"`{verdict.name}`", title]
     if verdict.why_not:
         return _line([*head, f"not run here: {verdict.why_not}", *[""] * 4, run])
@@ -37,27 +37,27 @@ def row(verdict: Verdict, title: str, run: str) -> str:
 
 
 def rows_of(text: str) -> dict[str, str]:
-    """The lines of a page's table, by the fault's name."""
+    """Return the lines of a page's table by the names of their faults."""
     table = text.partition(BEGINS)[2].partition(ENDS)[0]
     lines = [line for line in table.splitlines() if line.startswith("| `")]
     return {line.split("`")[1]: line for line in lines}
 
 
 def section(rows: Mapping[str, str], notes: str) -> str:
-    """What is between the marks: the faults of the table in their order."""
+    """Return the text between the marks, with the faults in the table's order."""
     lines = [rows[fault.name] for fault in FAULTS if fault.name in rows]
     return "\n".join([notes, "", _line(HEADS), "|---" * len(HEADS) + "|", *lines])
 
 
 def write_page(page: Path, verdicts: Sequence[Verdict], run: str, notes: str) -> None:
-    """Replace the rows of these. Raises ValueError where the page has no marks."""
+    """Replace these rows. Raises ValueError if the page has no marks."""
     titles = {fault.name: fault.title for fault in FAULTS}
     rows = rows_of(page.read_text()) | {verdict.name: row(verdict, titles[verdict.name], run) for verdict in verdicts}
     write_between(page, BEGINS, ENDS, section(rows, notes))
 
 
 def write_between(page: Path, begins: str, ends: str, text: str) -> None:
-    """Replace what is between two marks. Raises ValueError where the page does not have them."""
+    """Replace the text between two marks. Raises ValueError if the page does not have them."""
     before, found, rest = page.read_text().partition(begins)
     _, ended, after = rest.partition(ends)
     if not (found and ended):
@@ -66,7 +66,7 @@ def write_between(page: Path, begins: str, ends: str, text: str) -> None:
 
 
 def run_label() -> str:
-    """The build and the day of a run that is made now."""
+    """Return the build and the day of a run that is made now."""
     command = ["git", "rev-parse", "--short=7", "HEAD"]
     build = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     return f"`{build}` {datetime.now(UTC):%Y-%m-%d}"

@@ -1,4 +1,4 @@
-"""Runs the faults: those of one kind of stage one after the other, on one stage, under load."""
+"""Runs the faults under load. Those of one kind of stage share one stage, and run one after the other."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Plan:
 
 
 def run_faults(faults: Sequence[type[Fault]], plan: Plan, console: Console) -> Iterator[Verdict]:
-    """A verdict each, in order, as soon as it is known."""
+    """Yield the verdict of each fault, in order, as soon as it is known."""
     for (kind, own), group in groupby(faults, key=lambda fault: (fault.kind, fault.own_stage)):
         chosen = list(group)
         yield from (Verdict(fault.name, why_not=fault.why_not()) for fault in chosen if fault.why_not())
@@ -96,7 +96,7 @@ def _opened(kind: str, plan: Plan) -> Generator[Stage]:
 
 
 def run_fault(kind: type[Fault], stage: Stage, plan: Plan, verdict: Verdict, *, times: int, console: Console) -> None:
-    """Inject it so many times under load, let all turns end, and judge them. What fails is in the verdict."""
+    """Inject the fault `times` times under load, let all turns end, and judge them. The verdict has any failure."""
     chance = random.Random(f"{plan.seed} {kind.name}")
     stage.producer.begin()
     try:

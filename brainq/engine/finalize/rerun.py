@@ -1,4 +1,4 @@
-"""StepRerunner: runs steps and judgements again that were given up, whether Redis still has their turn or not."""
+"""Runs dead steps and judgements again, whether or not Redis still has their turn."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ JUDGES_STEP = "judges"
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """How one more try ended; `name` is a step, or `judge:` and a judge's name. `error` is one line.
-    `taken`: a worker has it at this moment."""
+    """The outcome of one more try.
+
+    name: a step, or `judge:` and a judge's name.
+    word: `taken` means that a worker is running it at this moment.
+    error: one line."""
 
     name: str
     word: Literal["done", "failed", "taken"]
@@ -40,10 +43,10 @@ class Retried:
 
 @dataclass(eq=False, kw_only=True)
 class StepRerunner:
-    """Runs steps in the process of the command that asks for it. A worker may be at the same step: what a step
-    writes to SQL is then still written once, and callbacks get the step key they had before.
+    """A runner of steps in the process of a command. A worker may run the same step at the same time. What a step
+    writes to SQL is still written once, and callbacks get the step key that they had before.
 
-    brain_of   the name of a turn's brain, by the turn's id
+    brain_of: returns the name of a turn's brain, by the turn's id.
     """
 
     late: LateSteps
@@ -53,12 +56,13 @@ class StepRerunner:
     judges: JudgeRunner
 
     def steps_to_run(self, turn_id: str, name: str | None) -> list[str]:
-        """What to run: every dead step and judgement of the turn (None), or what `name` says.
+        """Return the names of the steps and judgements to run.
 
-        name   a step; `judge:NAME`; or `judges`, the step of that name and every dead judgement, as far as they failed
+        name: a step, `judge:NAME`, or `judges` for the step of that name and all judgements, if they failed. None
+        stands for every dead step and judgement of the turn.
 
-        Raises InvalidInput for a name that its brain or the turn does not know, for what needs no retry, and for a
-        brain that is not here.
+        Raises InvalidInput if the brain or the turn does not know the name, if nothing of that name needs a retry, and
+        if this process does not have the brain.
         """
         order = self._work(turn_id).order
         dead = [f"{JUDGE_PREFIX}{row.judge}" for row in self.judgements.of_turn(turn_id) if row.state == "dead"]
@@ -76,10 +80,10 @@ class StepRerunner:
         return [name]
 
     def run(self, session_id: str, turn_id: str, name: str) -> Retried:
-        """Try once.
+        """Run the step once.
 
-        Raises TurnNotFound when neither Redis nor SQL knows how the turn ended, InvalidInput when neither has its
-        content any more: a step must not see, or tell others, a turn that never was.
+        Raises TurnNotFound if neither Redis nor SQL knows how the turn ended. Raises InvalidInput if neither has its
+        content any more, because a step must not see a turn without it, or pass it on.
         """
         if self.late.recall.is_gone(session_id, turn_id):
             raise InvalidInput(

@@ -1,4 +1,4 @@
-"""A turn's result, made of the ended turn; and threads that wait for callbacks the result does not wait for."""
+"""Makes a turn's result from the ended turn. Also has the threads that wait for callbacks after the result is sent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_BACKGROUND = 512  # callbacks of a process that nobody's thread waits for; t
 
 
 def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
-    """First what was not read, then the context, then replies by their problem, and tokens that were not counted."""
+    """Return the warnings: what was not read, the context, problems of replies, and tokens that were not counted."""
     unread = (
         f"{_OPENING_NAMES.get(tool, 'the context pack')} was not read before the first step: "
         f"{_END_TEXTS.get(status, status)}"
@@ -52,7 +52,7 @@ def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
 
 
 def build_warning(builds: Sequence[str]) -> tuple[str, ...]:
-    """Where more than one brain went on with it."""
+    """Return a warning if more than one version of the brain worked on the turn."""
     if len({build.rpartition("#")[2] for build in builds}) < 2:
         return ()
     shown = ", then ".join(
@@ -89,8 +89,8 @@ def _count_of_replies(count: int) -> str:
 
 
 def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
-    """The first eight different citations of a kind, in the order of the model's calls. What was cited before the first
-    step counts where the answer uses it."""
+    """Return the first eight different citations of a kind, in the order of the model's calls. A citation from before
+    the first step counts only if the answer uses it."""
     found: dict[str, Citation] = {}
     answer = turn.text.casefold()
     for row in _in_call_order(turn.sources):
@@ -104,12 +104,12 @@ def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
 
 
 def _in_call_order(rows: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """By the calls that left them, in the model's order; within a call as it left them."""
+    """Sort the rows by their calls, in the model's order. The rows of one call keep their order."""
     return sorted(rows, key=lambda row: parse_call_id(row["call"]) if is_call_id(row.get("call", "")) else (-1, -1))
 
 
 def _is_used(row: Mapping[str, str], answer: str) -> bool:
-    """Whether the answer names the source, the last part of its path, or its title, or quotes it."""
+    """Return whether the answer quotes the source, or names it, its title, or the last part of its path."""
     source = row["source"].rstrip("/")
     names = (source, source.rpartition("/")[2], row.get("title", ""))
     quote = " ".join(row.get("quote", "").split())
@@ -119,7 +119,7 @@ def _is_used(row: Mapping[str, str], answer: str) -> bool:
 
 
 def make_result(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
-    """What the caller gets. `warnings` add to those the turn gathered on its way."""
+    """Return the result for the caller. `warnings` are added to those that the turn has gathered."""
     rendered = dict.fromkeys(row["source"] for row in _in_call_order(turn.sources) if row["kind"] == "rendered")
     return TurnResult(
         turn_id=turn.request.turn_id,
@@ -155,7 +155,7 @@ def _has_failed(turn: EndedTurn) -> bool:
 
 
 def early_result_warning(error: str) -> tuple[str, ...]:
-    """The warning of a result that goes out ahead of a step that failed: `usage: ValueError`; none where none did."""
+    """Return the warning of a result that is sent before a failed step is done. `error` is like `usage: ValueError`."""
     return (f"sent before the finalizer was done: {error}",) if error else ()
 
 
@@ -167,7 +167,7 @@ def _parsed_output(turn: EndedTurn) -> JsonValue:
 
 
 def with_citations(text: str, local: tuple[Citation, ...], web: tuple[Citation, ...]) -> str:
-    """The text with a list of its sources under it. A text that has the list already is returned unchanged."""
+    """Append the list of sources to the text. A text that already has the list is returned unchanged."""
     if not local and not web:
         return text
     lines = ["Sources:"]
@@ -179,13 +179,13 @@ def with_citations(text: str, local: tuple[Citation, ...], web: tuple[Citation, 
 
 
 class BackgroundCallbacks:
-    """Threads that wait for callbacks after their doorbell was answered; at most `max_threads`."""
+    """The threads that wait for callbacks after their doorbell was answered. There are at most `max_threads`."""
 
     def __init__(self, max_threads: int = MAX_BACKGROUND) -> None:
         self._places = threading.BoundedSemaphore(max_threads)
 
     def start(self, work: Callable[[], object]) -> bool:
-        """Have a thread do `work`. Returns False if there is no place for it, or the system gives no more threads."""
+        """Run `work` in a thread. Returns False if all threads are taken, or if the system refuses another one."""
         if not self._places.acquire(blocking=False):
             return False
         variables = contextvars.copy_context()

@@ -26,7 +26,7 @@ def weather(place: str) -> str:
 
 
 def agents(**more: Any) -> list[Agent[None, Any]]:
-    """One for each wire. A client belongs to the event loop that it was first used on."""
+    """Return an agent for each wire. A client belongs to the event loop on which it was first used."""
     client = openai.AsyncOpenAI(api_key=KEY, base_url=f"{URL}/v1", max_retries=0)
     provider = OpenAIProvider(openai_client=client)
     kinds = (OpenAIChatModel, OpenAIResponsesModel)

@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingImports=false
-"""What every script of this folder does: try features one by one, and print a line of JSON for each."""
+"""Tries the features of a client one by one, and prints a line of JSON for each. Every script here uses it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ PATIENCE_S = 60.0
 
 
 class Absent(Exception):
-    """The client has no such feature."""
+    """The error of a feature that the client does not have."""
 
 
 class Untried(Exception):
-    """The client may have it, and it was not run."""
+    """The error of a feature that was not run, though the client may have it."""
 
 
 def report(package: str, features: dict[str, Callable[[], Any]]) -> None:
-    """Run each feature, a plain function or a coroutine; one that raises nothing works."""
+    """Run each feature, which is a function or a coroutine. A feature that raises nothing works."""
     import asyncio
 
     print(json.dumps({"version": version(package)}), flush=True)
@@ -67,7 +67,7 @@ def same(seen: object, wanted: object) -> None:
 
 
 def asked(method: str, path: str, body: Any = None) -> Any:
-    """The gateway's own routes, for what a person does beside the client."""
+    """Send a request to the gateway's own routes, for what a person does beside the client."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(
         f"{URL}{path}", data, {**HEADERS, "Content-Type": "application/json"}, method=method
@@ -87,13 +87,13 @@ def until(find: Callable[[], Any], what: str) -> Any:
 
 
 def approve_one() -> None:
-    """As a person elsewhere: the approval that is open."""
+    """Approve the open approval, as a person elsewhere does."""
     found = until(lambda: asked("GET", "/v1/approvals")["approvals"], "an approval")
     asked("POST", f"/v1/approvals/{found[0]['id']}/approve")
 
 
 def raised(kind: type[BaseException], made: Callable[[], Any], word: str = "") -> BaseException:
-    """What a failed turn raises in the client. A success is an error here."""
+    """Return what the client raises for a failed turn. Raises AssertionError if the turn succeeds."""
     try:
         found = made()
     except kind as failure:
@@ -104,7 +104,7 @@ def raised(kind: type[BaseException], made: Callable[[], Any], word: str = "") -
 
 
 def ended(turn_id: str) -> str:
-    """How a turn ended, once it has."""
+    """Wait for the end of a turn, and return its ending."""
     endings = ("completed", "timed_out", "cancelled", "failed")
 
     def state() -> str | None:
@@ -115,13 +115,13 @@ def ended(turn_id: str) -> str:
 
 
 def running() -> str:
-    """The id of the turn that runs."""
+    """Return the id of the running turn."""
     turns = until(lambda: asked("GET", "/v1/turns?state=active&limit=5")["turns"], "a turn that runs")
     return turns[0]["turn_id"]
 
 
 def cancel_running() -> None:
-    """By the gateway's own route: closing a request of the client stops reading, and no more."""
+    """Cancel the running turn by the gateway's own route, because closing the client's request only stops reading."""
     turn_id = running()
     asked("POST", f"/v1/turns/{turn_id}/cancel")
     same(ended(turn_id), "cancelled")
