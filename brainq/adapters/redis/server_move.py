@@ -1,8 +1,9 @@
 """Move all keys of a deployment, or of a cell, from one Redis to another: from plain Redis to a cluster, or back.
 
 While the old Redis is closed, its key `epoch`, a string otherwise, is a hash. The look of a worker at Redis and the
-comparison of SQL with Redis use `epoch` as a string, so both fail, also in earlier releases and in a worker that was
-frozen during the move. Such a worker consumes nothing.
+comparison of SQL with Redis use `epoch` as a string, so both fail, also in a worker that was frozen during the move.
+Such a worker consumes nothing. Builds whose look was only a PING consume there what is submitted there, but they queue
+nothing that SQL has.
 """
 
 from __future__ import annotations
