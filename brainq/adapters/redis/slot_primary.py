@@ -135,7 +135,8 @@ class SlotPrimary:
                 if votes[primary] == 2:
                     return primary
         if not votes:
-            raise redis.ConnectionError(f"no node names the primary of {self.service}") from failure
+            why = failure or "it has none now"
+            raise redis.ConnectionError(f"no node names the primary of {self.service}: {why}") from failure
         return votes.most_common(1)[0][0]
 
     def shards(self) -> list[Shard]:

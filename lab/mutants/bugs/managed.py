@@ -84,6 +84,27 @@ BUGS = (
         USERS,
     ),
     Bug(
+        "a connection that was cut while idle is used again",
+        CONNECTION,
+        "> CHECK_AFTER_IDLE_S and _has_hung_up(line.connection)",
+        "> CHECK_AFTER_IDLE_S and not line.is_open",
+        ("tests/integration/fleet/test_idle.py",),
+    ),
+    Bug(
+        "Celery speaks no TLS to the primary of a slot",
+        "brainq/adapters/celery/celery57/cluster_transport.py",
+        "    connection_class_ssl = SlotPrimaryTlsConnection\n",
+        "",
+        ("tests/integration/fleet/test_tls.py",),
+    ),
+    Bug(
+        "streams of a cluster speak no TLS",
+        "brainq/adapters/redis/async_connection.py",
+        "kind = AsyncSlotTlsConnection if slot.has_tls else",
+        "kind = AsyncSlotTlsConnection if not slot.has_tls else",
+        ("tests/integration/fleet/test_tls.py",),
+    ),
+    Bug(
         "a prefix in braces is no tag of a cluster",
         "brainq/runtime/settings/cluster_url.py",
         'prefix.strip("{}:")',
