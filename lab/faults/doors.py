@@ -17,7 +17,7 @@ def mcp_shop(url: str) -> McpServer:
 
 
 def answer(request: ModelRequest) -> ModelReply:
-    """One order, whose number is the turn's id; once more where the tool says that nothing ran."""
+    """Order once, with the turn's id as the number, and once more if the tool says that nothing ran."""
     told = request.messages[-1]
     is_refused = told.role == "tool" and told.content.endswith(AGAIN)
     time.sleep(PAUSE_S if is_refused else THINKS_S)

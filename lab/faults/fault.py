@@ -68,8 +68,10 @@ class Fault(ABC):
         """Return how often the fault fired, by exit codes, counters, or refusals. Returns 0 if it did not fire."""
 
     def recovery_s(self, stage: Stage) -> list[float]:
-        """Seconds until each turn had ended that was live at the fault, or came before it was over: from the fault, or
-        from its submit."""
+        """Return the seconds to the end of each turn that was live at the fault or came before the fault was over.
+
+        They count from the fault, or from the turn's submit if that was later.
+        """
         found: list[float] = []
         for turn, since in stage.producer.live_since(self.began).items():
             try:

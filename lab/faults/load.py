@@ -88,7 +88,7 @@ class Producer:
                 time.sleep(0.005)
 
     def live_since(self, at: float) -> dict[str, float]:
-        """Return the turns that ended after `at`, each with the later one of `at` and its submit."""
+        """Return the turns that had not ended at `at`, or came later, each with the later of `at` and its submit."""
         ended = self.effects.ended()
         submitted = list(self.submitted.at.items())
         return {turn: max(at, since) for turn, since in submitted if ended.get(turn, at) >= at}

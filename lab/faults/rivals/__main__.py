@@ -34,7 +34,7 @@ HEADS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 where a system could not be run, or brainq's default doubled or lost a write without a word."""
+    """Return the exit code: 1 if a system could not run, or if brainq's default silently doubled or lost a write."""
     given = _parser().parse_args(arguments)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
     forget_settings()
@@ -55,12 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def right(outcome: Outcome) -> bool:
-    """Nothing ran twice, nothing was lost without a word, and every turn ended."""
+    """Return whether every turn ended, and no write ran twice or was lost silently."""
     return outcome.writes > 0 and not (outcome.twice or outcome.silent or outcome.stuck)
 
 
 def section(rows: Mapping[tuple[str, str], str]) -> str:
-    """What is between the marks of the page: the systems in their order."""
+    """Return the text between the marks of the page, with the systems in their order."""
     on = machine()
     notes = f"The last run: {on['cpu']}, {on['cores']} cores, load {os.getloadavg()[0]:.1f} after."
     keys = [_key(rival, setting) for rival in RIVALS for setting in rival.settings]
@@ -69,7 +69,7 @@ def section(rows: Mapping[tuple[str, str], str]) -> str:
 
 
 def rows_of(text: str) -> dict[tuple[str, str], str]:
-    """The lines of a page's table, by system and setting."""
+    """Return the lines of a page's table, by system and setting."""
     lines = text.partition(BEGINS)[2].partition(ENDS)[0].splitlines()
     keys = [_key(rival, setting) for rival in RIVALS for setting in rival.settings]
     return {key: line for line in lines for key in keys if line.startswith(f"| {key[0]} (") and f"| {key[1]} |" in line}
@@ -94,7 +94,7 @@ def _run(rival: Rival, setting: Setting, writes: int) -> Outcome:
 
 
 def _set_up(rival: Rival, console: Console) -> str:
-    """Its version; empty where it cannot be had here."""
+    """Install the rival, and return its version. Returns "" if it cannot be installed here."""
     console.print(f"setting up {rival.system.label} (once) ...")
     try:
         install(rival.system)

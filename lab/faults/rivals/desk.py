@@ -23,7 +23,7 @@ LOOK_EVERY_S = 0.05
 
 
 def tell(kind: str, place: str, turn: str, **facts: Any) -> None:
-    """As in lab/faults/shop.py: returns when the effect server has it in its log, and lets go."""
+    """Report a place to the effect server, as in lab/faults/shop.py. Returns once it is logged and not held."""
     body = {"place": place, "turn": turn, "pid": os.getpid(), **facts}
     request = urllib.request.Request(f"{os.environ[EFFECTS]}/{kind}", json.dumps(body).encode())
     with urllib.request.urlopen(request, timeout=HELD_S):
@@ -31,7 +31,7 @@ def tell(kind: str, place: str, turn: str, **facts: Any) -> None:
 
 
 def write(turn: str) -> str:
-    """What every rival's write is: it comes to the place before the effect, and then has the effect."""
+    """Write, as every rival does: visit the place before the effect, and then have the effect."""
     tell("visit", BEFORE, turn)
     tell("write", WRITE, turn, key=turn)
     return "written"
@@ -45,7 +45,7 @@ class Desk:
     setting: str
 
     def fresh(self) -> Iterator[str]:
-        """Each turn that has no ending, once; those of before a restart come again. It never ends."""
+        """Yield each turn without an ending once, also those from before a restart. The iterator never ends."""
         seen: set[str] = set()
         while True:
             for path in sorted((self.directory / "turns").iterdir()):
@@ -62,7 +62,7 @@ class Desk:
         part.rename(self.directory / "ended" / turn)
 
     def port(self, name: str) -> int:
-        """One that the driver chose."""
+        """Return the port that the driver chose."""
         return json.loads((self.directory / "ports.json").read_text())[name]
 
 

@@ -1,4 +1,4 @@
-"""Runs one rival in one setting: its processes, a turn at a time, the kill, and what came of it."""
+"""Runs one rival in one setting: its processes, its turns, the kill, and the outcome."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Outcome:
 
 
 class RunningRival:
-    """Its processes, each the leader of a group, so that its children die with it."""
+    """The processes of a rival. Each leads a group, so that its children die with it."""
 
     def __init__(self, rival: Rival, setting: Setting, directory: Path, effects: Effects) -> None:
         self._rival, self._setting, self._directory = rival, setting, directory
@@ -65,7 +65,7 @@ class RunningRival:
             )
 
     def kill_worker(self) -> int:
-        """SIGKILL its whole group; the exit code."""
+        """Kill the worker's whole group with SIGKILL, and return the exit code."""
         worker = self.processes["worker"]
         os.killpg(worker.pid, signal.SIGKILL)
         return worker.wait()
@@ -81,7 +81,7 @@ class RunningRival:
         return "\n".join(path.read_text(errors="replace")[-600:] for path in self._directory.glob("*.log"))
 
     def stop(self) -> None:
-        """Clients and workers first; a server ends when its input does."""
+        """Stop the clients and workers first. A server ends when its input does."""
         for role, process in reversed(self.processes.items()):
             assert process.stdin is not None
             process.stdin.close()
@@ -99,7 +99,7 @@ class RunningRival:
 
 @contextmanager
 def running(rival: Rival, setting: Setting, directory: Path) -> Generator[RunningRival]:
-    """With an effect server of its own."""
+    """Run a rival with an effect server of its own inside the block."""
     for name in ("turns", "ended"):
         (directory / name).mkdir()
     (directory / "ports.json").write_text(json.dumps({name: free_port() for name in PORTS}))
@@ -114,7 +114,7 @@ def running(rival: Rival, setting: Setting, directory: Path) -> Generator[Runnin
 
 
 def run_rival(rival: Rival, setting: Setting, directory: Path, writes: int) -> Outcome:
-    """A kill while so many writes run, and one while as many are about to."""
+    """Kill the worker once while this many writes run, and once while as many are about to run."""
     outcome = Outcome()
     with running(rival, setting, directory) as made:
         try:

@@ -90,7 +90,7 @@ RIVALS = (
 
 
 def chosen(names: str) -> tuple[Rival, ...]:
-    """The rivals of a list such as `dbos,temporal`; all where it is empty. Raises ValueError for an unknown one."""
+    """Return the rivals of a list such as `dbos,temporal`, or all if it is empty. Raises ValueError for others."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if unknown := sorted(set(wanted) - {rival.name for rival in RIVALS}):
         raise ValueError(f"no such system: {', '.join(unknown)}; there are {', '.join(r.name for r in RIVALS)}")

@@ -42,7 +42,7 @@ FAULTS: tuple[type[Fault], ...] = (
 
 
 def by_name(names: list[str]) -> tuple[type[Fault], ...]:
-    """These, in the table's order; all where none is named. Raises ValueError for one that there is not."""
+    """Return the named faults in the table's order, or all if none is named. Raises ValueError for an unknown name."""
     known = {fault.name for fault in FAULTS}
     if unknown := sorted(set(names) - known):
         raise ValueError(f"no such fault: {', '.join(unknown)}; --list shows them")

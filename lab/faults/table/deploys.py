@@ -36,7 +36,7 @@ class RollingDeploy(Fault):
 
 
 def replace_warmly(stage: Stage, worker: LocalWorker) -> int | None:
-    """Stop a worker as a supervisor does, and start it again; the exit code of the old process."""
+    """Restart a worker as a supervisor does. Returns the exit code of the old process."""
     if worker.is_running:
         stage.fleet.kill(worker, signal.SIGTERM)
     code = worker.exit_code
@@ -68,7 +68,7 @@ class TwoBuilds(Fault):
             self.replaced += 1
 
     def fired(self, stage: Stage) -> int:
-        """How many were replaced, if workers of both builds were seen at work."""
+        """Return how many workers were replaced, if workers of both builds were seen at work."""
         builds = {line["build"] for line in stage.effects.lines()}
         return self.replaced if builds == {str(HERE), str(stage.directory / "old")} else 0
 

@@ -38,7 +38,7 @@ class DiskFull(Shortage):
         self.before = {name: stage.servers.disks[name].refused for name in self.disks}
 
     def inject(self, stage: Stage) -> None:
-        """A full disk of Redis or SQLite lasts until a submit was refused for it."""
+        """Fill the disks. A full disk of Redis or SQLite lasts until a submit was refused because of it."""
         before = stage.producer.submitted.refused
         super().inject(stage)
         if set(self.disks) - {"workers"}:
@@ -61,7 +61,7 @@ class DiskFull(Shortage):
         self.is_away = away
 
     def give_back(self, stage: Stage) -> None:
-        """Redis is back before there is room again: what has to be written for that is refused at first."""
+        """Restore Redis before there is room again, so that its first writes are refused."""
         if self.is_away:
             stage.proxy.come_back()
             time.sleep(REDIS_FLAPS_S)

@@ -51,7 +51,7 @@ class HugeAnswer(Fault):
         self.sent = sum(int(line["sent"]) for line in stage.effects.lines() if line["place"] == "huge")
 
     def fired(self, stage: Stage) -> int:
-        """Bytes of the answer that were taken, where these are more than a reply may have."""
+        """Return how many bytes of the answer were read, if these are more than a reply may have."""
         return self.sent if self.sent > stage.wiring.settings.max_reply_bytes else 0
 
 
@@ -96,7 +96,7 @@ class McpRestarts(Fault):
         self.restarts += 1
 
     def _was_in_flight(self, call: ToolTraceEntry) -> bool:
-        """Whether a call in doubt ran while the server ended. Redis' clock is this machine's."""
+        """Return whether a call in doubt ran while the server ended. Redis' clock is this machine's."""
         is_in_flight = [call.started_at_ms <= over and call.ended_at_ms >= began for began, over in self.stops]
         return call.status is not TraceStatus.UNKNOWN or any(is_in_flight)
 

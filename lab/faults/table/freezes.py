@@ -13,7 +13,7 @@ from lab.faults.table.kills import Kill, KillCoordinator, KillFinalizer, KillPar
 
 
 class Freeze(Kill):
-    """The worker at `place` is frozen; it thaws when another has gone on, and finds its lease gone."""
+    """A worker that is frozen at `place`. It thaws after another has continued, and finds its lease gone."""
 
     def __init__(self, pace: Pace) -> None:
         super().__init__(pace)
@@ -38,7 +38,7 @@ class Freeze(Kill):
 
 
 def _stopped(pid: int) -> str:
-    """`T` once the process is stopped, by its own system's list."""
+    """Return `T` if the process is stopped, by the process list of its own system."""
     state = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return "T" if state.stdout.strip().startswith("T") else ""
 

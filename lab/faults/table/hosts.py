@@ -57,7 +57,7 @@ class CutHost(Kill):
         super().heal(stage)
 
     def fired(self, stage: Stage) -> int:
-        """How often a fence refused the worker that was cut off, if the kernel says that it was."""
+        """Return how often a fence refused the worker, if the kernel has counted that it was cut off."""
         if self.host is None or self.count(self.host) <= self.before:
             return 0
         return len(wait_for(lambda: self.refusals(stage), "a fence refuses the host that is back", REFUSED_S))
@@ -66,7 +66,7 @@ class CutHost(Kill):
         host.cut(world=self.with_world)
 
     def count(self, host: Host) -> int:
-        """What the kernel counts of this."""
+        """Return what the kernel has counted of this fault."""
         return host.unplugged
 
     def refusals(self, stage: Stage) -> list[Line]:
@@ -110,7 +110,7 @@ class HostDeaf(HostMute):
     way = "to the host"
 
     def fired(self, stage: Stage) -> int:
-        """Its last word may have arrived in time, and then nothing of it is refused."""
+        """Return the kernel's count. A fence may have refused nothing, if the worker's last report arrived in time."""
         return 0 if self.host is None else self.count(self.host) - self.before
 
 

@@ -45,12 +45,12 @@ class Kill(Fault):
         return self.exit_codes.count(-signal.SIGKILL)
 
     def recovery_s(self, stage: Stage) -> list[float]:
-        """Seconds from the kill until another worker goes on with the turn."""
+        """Return the seconds from the kill until another worker continues the turn."""
         return [stage.effects.wait_seen(self.resumes, self.turn, after=self.began)["at"] - self.began]
 
 
 def hold_turn(stage: Stage, place: str) -> str:
-    """A turn of which the first that comes to `place` is held. Its id."""
+    """Submit a turn whose first visitor at `place` is held, and return its id."""
     turn = stage.producer.reserve()
     stage.effects.hold(place, turn)
     stage.producer.submit(session=f"held-{turn}", turn=turn)

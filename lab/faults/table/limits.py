@@ -41,7 +41,7 @@ class Short(Shortage):
 
 
 class DescriptorsShort(Short):
-    """What says that it fired: processes that were not ready or ended meanwhile, and refusals in their logs."""
+    """A shortage of descriptors. It fired if processes were not ready, ended, or logged refusals."""
 
     def __init__(self, pace: Pace) -> None:
         super().__init__(pace)
@@ -75,7 +75,7 @@ class DescriptorsShort(Short):
 
 
 class ThreadsShort(Short):
-    """The kernel counts what it refused."""
+    """A shortage of threads. The kernel counts what it refused."""
 
     def __init__(self, pace: Pace) -> None:
         super().__init__(pace)
@@ -199,7 +199,7 @@ class GatewayShort(Short):
         return True
 
     def heal(self, stage: Stage) -> None:
-        """Each of the people gets a turn more, and every request its old one."""
+        """Check that each of the people gets another turn, and each repeated request its earlier one."""
         try:
             super().heal(stage)
             if self.people is not None:
@@ -212,7 +212,7 @@ class GatewayShort(Short):
 
 
 class DescriptorsGateway(GatewayShort, DescriptorsShort):
-    """A new connection takes a descriptor."""
+    """A gateway that is short of descriptors, of which each new connection takes one."""
 
     name = "files-gateway"
     title = "a gateway may open no file or socket for seconds: people send their requests again, with their keys"

@@ -21,7 +21,7 @@ WORK = {
 
 
 class NetFault(Fault):
-    """The proxy's counters before and after say whether it fired."""
+    """A fault of the network. The proxy's counters before and after show whether it fired."""
 
     counters: tuple[str, ...]
 
@@ -64,7 +64,7 @@ class NetCut(NetFault):
 
 
 class RedisAway(NetCut):
-    """Turns are queued meanwhile: producers do not go through the proxy."""
+    """A Redis that workers cannot reach. Producers do not use the proxy, so turns are queued meanwhile."""
 
     name = "redis-away"
     title = "Redis away from all workers for 75 s; recovery: until each pool takes its first work"
@@ -83,8 +83,10 @@ class RedisAway(NetCut):
         self.back = time.monotonic()
 
     def recovery_s(self, stage: Stage) -> list[float]:
-        """Of each pool, seconds from Redis' return to its first work. Raises AssertionError if nobody works within
-        one second."""
+        """Return the seconds from Redis' return to the first work of each pool.
+
+        Raises AssertionError if a pool does no work within one second.
+        """
         took = [wait_for(lambda places=places: self._first(stage, places), "a pool works") for places in WORK.values()]
         assert min(took) <= SOON_S, f"the first work was taken {min(took):.1f} s after Redis was back"
         return took

@@ -16,7 +16,7 @@ HOUR_S = 3_600.0
 
 
 class Calm(Fault):
-    """What the others are compared with."""
+    """The load without a fault, with which the other rows are compared."""
 
     name = "none"
     title = "no fault: the load alone"
@@ -25,7 +25,7 @@ class Calm(Fault):
         time.sleep(self.pace.outage_s)
 
     def fired(self, stage: Stage) -> int:
-        """Turns that ended meanwhile."""
+        """Return how many turns ended meanwhile."""
         return sum(at >= self.began for at in stage.effects.ended().values())
 
 
@@ -38,7 +38,7 @@ class Poison(Fault):
         self.exit_codes: list[int | None] = []
 
     def inject(self, stage: Stage) -> None:
-        """Until the turn has ended in spite of it; the dead are replaced at once."""
+        """Wait until the turn has ended in spite of the fault. Dead workers are replaced at once."""
         turn = stage.producer.alone("deadly")
         wait_for(lambda: self._over(stage, turn), "the deadly turn ends")
 
@@ -69,7 +69,7 @@ class Flood(Fault):
         self.times = came / took_s / stage.producer.rate
 
     def fired(self, stage: Stage) -> int:
-        """A busy machine may not take all of them; half as many are a flood, too."""
+        """Return 1 if at least half of the flood came. A busy machine may not accept all of it."""
         return int(self.times >= FLOOD / 2)
 
 

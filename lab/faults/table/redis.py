@@ -8,7 +8,7 @@ from lab.faults.stage import Stage
 
 
 class RedisFault(Fault):
-    """Redis' own number of this run, before and after, says whether it went."""
+    """A fault of Redis. Its run id before and after shows whether it restarted."""
 
     def __init__(self, pace: Pace) -> None:
         super().__init__(pace)

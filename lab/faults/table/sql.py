@@ -38,7 +38,7 @@ class SqlLocked(Fault):
 
 
 def _is_locked(file: Path) -> bool:
-    """Whether a third cannot write."""
+    """Return whether a third connection cannot write."""
     other = sqlite3.connect(file, timeout=0.0, isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")
@@ -132,12 +132,12 @@ class PostgresReadOnly(Shortage):
         _set_read_only(stage, "off")
 
     def fired(self, stage: Stage) -> int:
-        """Submits that were refused."""
+        """Return how many submits were refused."""
         return self.refused
 
 
 def _set_read_only(stage: Stage, to: Literal["on", "off"]) -> None:
-    """For every session, those that are open, too."""
+    """Make every session read-only, including the open ones."""
     with stage.postgres() as connection:
         connection.execute("SET default_transaction_read_only = off")
         connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {to}")
@@ -178,7 +178,7 @@ class PostgresDeadlock(Fault):
             other.execute("LOCK TABLE calls IN SHARE MODE")
 
     def fired(self, stage: Stage) -> int:
-        """As Postgres counts them."""
+        """Return how many deadlocks Postgres has counted."""
         return self.deadlocks
 
 
