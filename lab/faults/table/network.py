@@ -85,7 +85,7 @@ class RedisAway(NetCut):
     def recovery_s(self, stage: Stage) -> list[float]:
         """Return the seconds from Redis' return to the first work of each pool.
 
-        Raises AssertionError if a pool does no work within one second.
+        Raises AssertionError if no pool works within one second.
         """
         took = [wait_for(lambda places=places: self._first(stage, places), "a pool works") for places in WORK.values()]
         assert min(took) <= SOON_S, f"the first work was taken {min(took):.1f} s after Redis was back"
