@@ -212,7 +212,8 @@ def all_of(two: TwoCells) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("wait_s", "goes_back"), [(0.0, False), (5.0, False), pytest.param(5.0, True, marks=pytest.mark.full)]
+    ("wait_s", "goes_back"),
+    [(0.0, False), pytest.param(5.0, False, marks=pytest.mark.full), pytest.param(5.0, True, marks=pytest.mark.full)],
 )
 def test_a_mover_that_was_frozen_after_any_of_its_acts_changes_nothing_of_what_another_did(
     two: TwoCells, monkeypatch: pytest.MonkeyPatch, wait_s: float, *, goes_back: bool

@@ -19,7 +19,7 @@ from lab.bench import brain as bench
 from tests.support.pump import Pump
 
 SMALL = 30_000  # bytes: full after the first turns
-WARM_UP, WINDOW = 20, 40
+WARM_UP, WINDOW = 20, 25
 
 
 def test_nothing_is_kept_of_a_turn_that_is_over(pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,13 +53,13 @@ def fresh() -> str:
     ],
 )
 def test_ended_turns_take_no_more_than_their_bound(make: Callable[[], EndedTurn]) -> None:
-    bound = 400_000
+    bound = 200_000
     kept = EndedTurnCache(stand_in(Chain(make)), max_bytes=bound)
     kept.turn(claim_of(-1))
     gc.collect()
     tracemalloc.start()
     try:
-        for number in range(150):
+        for number in range(75):
             kept.turn(claim_of(number))
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
