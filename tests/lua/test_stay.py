@@ -83,6 +83,7 @@ def test_a_write_that_waits_for_its_lane_is_not_claimed(rig: Rig) -> None:
     # Its lane becomes free for it, but this thread works on another turn.
     rig.run("call_claim")
     rig.bells("brainq.turns")
+    rig.bells("brainq.tools.local_write")  # so that nobody waits
     assert rig.run("call_settle", **staying())[0] == "TURN"
     assert rig.status(**OTHER) == "dispatched"
 

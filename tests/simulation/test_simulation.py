@@ -33,7 +33,7 @@ HARD = Chances(
     bell_repeated=0.05,
 )
 HARD_TURNS = 60
-HARD_SEEDS = ("many", *map(str, range(8)))
+HARD_SEEDS = ("many", "10", *map(str, range(7)))
 FOUND_AT_ONCE = ("step_commit without its fence",)
 FOUND_SOON = (
     "result_publish twice",
