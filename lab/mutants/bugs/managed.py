@@ -91,10 +91,10 @@ BUGS = (
         ("tests/integration/fleet/test_idle.py",),
     ),
     Bug(
-        "Celery speaks no TLS to the primary of a slot",
-        "brainq/adapters/celery/celery57/cluster_transport.py",
-        "    connection_class_ssl = SlotPrimaryTlsConnection\n",
-        "",
+        "nodes of a cluster with TLS are asked without it",
+        "brainq/adapters/redis/slot_primary.py",
+        'self.has_tls = seeds[0].get("connection_class") is SSLConnection',
+        'self.has_tls = seeds[0].get("connection_class") is Connection',
         ("tests/integration/fleet/test_tls.py",),
     ),
     Bug(
