@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lab.faults.effects import NotSeen, wait_for
+from lab.faults.load import Submitted
 from lab.faults.stage import Stage
 
 
@@ -66,6 +68,11 @@ class Fault(ABC):
     @abstractmethod
     def fired(self, stage: Stage) -> int:
         """Return how often the fault fired, by exit codes, counters, or refusals. Returns 0 if it did not fire."""
+
+    @classmethod
+    def losses(cls, stage: Stage, submitted: Submitted) -> Counter[str]:
+        """What these turns have lost that is documented to be lost, by its name; it is made good as documented."""
+        return Counter()
 
     def recovery_s(self, stage: Stage) -> list[float]:
         """Return the seconds to the end of each turn that was live at the fault or came before the fault was over.

@@ -20,9 +20,14 @@ RETRY_S = 0.1
 
 @dataclass
 class Submitted:
-    """The accepted turns with their times, by time.monotonic(). `refused` counts submits that had to be repeated."""
+    """The accepted turns with their times, by time.monotonic(), and what they are.
+
+    sent      the session and the message of each
+    refused   counts submits that had to be repeated
+    """
 
     at: dict[str, float] = field(default_factory=dict[str, float])
+    sent: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     refused: int = 0
 
 
@@ -70,6 +75,7 @@ class Producer:
                     raise
                 time.sleep(RETRY_S)
             else:
+                self.submitted.sent[turn] = session, message
                 self.submitted.at[turn] = time.monotonic()
                 return turn
 

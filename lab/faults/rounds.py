@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from lab.faults.stage import (
     cluster_stage,
     doors_stage,
     hosts_stage,
+    pair_stage,
     plain_stage,
     pooler_stage,
     postgres_stage,
@@ -36,6 +38,8 @@ STAGES: dict[str, StageOf] = {
     "sentinel": sentinel_stage,
     "cluster": cluster_stage,
     "postgres": postgres_stage,
+    "synchronous pair": partial(pair_stage, synchronous=True),
+    "asynchronous pair": partial(pair_stage, synchronous=False),
     "pooler": pooler_stage,
     "old build": old_build_stage,
     "hosts": hosts_stage,
@@ -111,7 +115,9 @@ def run_fault(kind: type[Fault], stage: Stage, plan: Plan, verdict: Verdict, *, 
         stage.effects.release()
         stage.replace_dead()
         stage.producer.end()
-    judge(verdict, words_of(stage, stage.producer.take().at), stage.effects.writes())
+    submitted = stage.producer.take()
+    verdict.otherwise += kind.losses(stage, submitted)
+    judge(verdict, words_of(stage, submitted.at), stage.effects.writes())
     if kind.completes and verdict.not_completed and not verdict.failure:
         verdict.failure = f"turns that did not complete: {verdict.not_completed}"
     console.print(f"{kind.name}: {_said(verdict)}", markup=False, style="" if verdict.is_right else "red")

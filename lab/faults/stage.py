@@ -41,6 +41,8 @@ from tests.support.zygote import fork_celery
 if TYPE_CHECKING:
     from psycopg import Connection
 
+    from tests.support.postgres_pair import PostgresPair
+
 APP = "lab.faults.brain:brain"
 WORKERS: Mapping[str, int] = {"coordinator": 2, "parallel": 2, "serial": 3, "finalizer": 2}
 THREADS: Mapping[str, int] = {"coordinator": 32, "parallel": 16, "finalizer": 8}
@@ -68,6 +70,7 @@ class Servers:
     sql_proxy: Proxy | None = None
     sql_file: Path | None = None
     pooler: PgBouncer | None = None
+    postgres_pair: PostgresPair | None = None
     network: HostNetwork | None = None
     postgres_url: str = ""
     mcp_shop: RestartedShop | None = None
@@ -278,6 +281,17 @@ def pooler_stage(directory: Path, rate: float) -> Generator[Stage]:
                 yield stage
     finally:
         server.stop()
+
+
+@contextmanager
+def pair_stage(directory: Path, rate: float, *, synchronous: bool) -> Generator[Stage]:
+    """Redis, and a Postgres primary with a standby."""
+    from tests.support.postgres_pair import PostgresPair
+
+    with PostgresPair(synchronous=synchronous) as pair, redis_servers(directory / "none.db") as plain:
+        servers = replace(plain, sql_url=pair.url(), postgres_pair=pair, sql_file=None)
+        with open_stage(directory, rate, servers) as stage:
+            yield stage
 
 
 def no_pooler() -> str:

@@ -23,6 +23,7 @@ from lab.faults.table.kills import KillCoordinator, KillFinalizer, KillParallel,
 from lab.faults.table.limits import LIMITS
 from lab.faults.table.network import NetCut, NetDelay, NetLostReplies, NetReset, NetSilent, RedisAway
 from lab.faults.table.overload import Calm, Flood, Poison, WrongClocks
+from lab.faults.table.postgres_pair import PostgresBehind, PostgresPromoted, PostgresSwitched
 from lab.faults.table.redis import RedisFailover, RedisKill, RedisRestart, RedisSwitch, RedisWipe
 from lab.faults.table.sql import PoolerKill, PostgresDeadlock, PostgresHalfOpen, PostgresReadOnly, SqlLocked
 
@@ -37,6 +38,7 @@ FAULTS: tuple[type[Fault], ...] = (
     *(ReadyFull, ReadyFullRedisAway, DataFull, DataFullRedisAway),
     *(ClusterKill, ClusterSwitch, ClusterMove, ClusterOld, ClusterRestart),
     *(RedisSwitch, RedisFailover, PostgresHalfOpen, PostgresReadOnly, PostgresDeadlock, PoolerKill, TwoBuilds),
+    *(PostgresPromoted, PostgresSwitched, PostgresBehind),
     *(HostVanishes, HostCutModel, HostCutWrite, HostMute, HostDeaf, HostNarrow, HostLoss, HostGateway),
 )
 

@@ -76,7 +76,8 @@ class CalmStage:
         self.client = SimpleNamespace(handle=gives(SimpleNamespace(session_id="s", result=gives(COMPLETED))))
         trace = [SimpleNamespace(tool=what, status=TraceStatus.COMPLETED) for what in WRITES]
         state, settings = SimpleNamespace(calls=SimpleNamespace(trace=gives(trace))), SimpleNamespace(max_reply_bytes=1)
-        self.wiring = SimpleNamespace(state=state, settings=settings)
+        rows = SimpleNamespace(rows=gives([SimpleNamespace(turn_id="t1")]))
+        self.wiring = SimpleNamespace(state=state, settings=settings, store=SimpleNamespace(turns=rows))
         self.mcp_shop = SimpleNamespace(orders=gives([]), answers=gives([]))
 
     def replace_dead(self) -> list[str]:
