@@ -10,7 +10,6 @@ URLS = ("tests/unit/adapters/sql/test_sql_url.py::test_what_the_driver_is_given"
 FATE = ("tests/unit/adapters/sql/test_fates.py",)
 PAIR = "tests/integration/adapters/sql/test_failover.py"
 DEMOTED = (f"{PAIR}::test_a_server_that_becomes_read_only_leaves_the_pool",)
-PROMOTED = (f"{PAIR}::test_a_promotion_costs_no_statement_and_the_doctor_names_each_host",)
 SILENT = (f"{PAIR}::test_a_host_that_never_answers_is_waited_for_once",)
 CUT = ("tests/integration/adapters/sql/test_cut_commits.py",)
 REPLICAS = ("tests/unit/cli/test_check_replication.py",)
@@ -45,13 +44,6 @@ BUGS = (
         '        event.listen(engine, "handle_error", _leave_server)\n',
         "",
         DEMOTED,
-    ),
-    Bug(
-        "failover: the others of a cut connection stay",
-        DATABASE,
-        "        pool._invalidate(connection, error)",
-        "        connection.invalidate(error)",
-        PROMOTED,
     ),
     Bug("failover: each connect waits for a dead host", POSTGRES, "= _place_of(connection, options)", "= 0", SILENT),
     Bug(

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from brainq.adapters.sql import engine as engine_module
 from brainq.adapters.sql.engine import is_sql_unavailable, make_engine
 from brainq.adapters.sql.store import Store
 from brainq.app.wiring.preflight import check_sql
@@ -61,9 +62,15 @@ def accept(store: Store, prefix: str, count: int) -> set[str]:
     return {f"{prefix}-{n}" for n in range(count)}
 
 
-def test_a_promotion_costs_no_statement_and_the_doctor_names_each_host(pair: PostgresPair) -> None:
+def test_a_promotion_costs_no_statement_and_the_doctor_names_each_host(
+    pair: PostgresPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "PING_AFTER_IDLE_S", 3600.0)
     with Store.open(pair.url()) as store:
         old = pair.primary
+        connect = store.engine.raw_connection
+        with closing(connect()), closing(connect()), closing(connect()):
+            pass  # the pool has three
         accepted = accept(store, "before", 12)
         pair.until_followed()
         standby = check_sql(only(pair, pair.standby.name))
