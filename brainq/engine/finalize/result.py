@@ -1,4 +1,4 @@
-"""Makes a turn's result from the ended turn. Also has the threads that wait for callbacks after the result is sent."""
+"""Makes the result and the decision record of a turn. Has the threads that wait for callbacks after the result."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
+from brainq.contracts.evaluation import RuntimeDecisionRecord, Strategy
 from brainq.contracts.ids import is_call_id, parse_call_id
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnResult
@@ -26,6 +27,7 @@ _PROBLEMS = {
 }
 _OPENING_NAMES = {MEMORY_TOOL: "memory"}
 _END_TEXTS = {"failed": "its call failed", "timed_out": "it took too long", "timed_out_late": "it took too long"}
+RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
 MAX_CITATIONS = 8  # of each kind, in the text and in the result
 MIN_NAME_CHARS = 4  # a shorter name is a word like any other
 MIN_QUOTE_CHARS = 20
@@ -176,6 +178,42 @@ def with_citations(text: str, local: tuple[Citation, ...], web: tuple[Citation, 
         lines.append(f"- {label}")
     block = "\n".join(lines)
     return text if text.endswith(block) else f"{text}\n\n{block}"
+
+
+def strategy_of(tools: Iterable[str]) -> Strategy:
+    """How the turn came to its answer, by the tools that ran; the first match counts.
+
+    >>> strategy_of([]), strategy_of(["read_note"]), strategy_of(["local_search", "web_search"])
+    ('direct_answer', 'tool_assisted', 'web_augmented')
+    """
+    used = set(tools)
+    if not used:
+        return "direct_answer"
+    if "web_search" in used:
+        return "web_augmented"
+    if used & RETRIEVAL_TOOLS:
+        return "retrieval_augmented"
+    return "tool_assisted"
+
+
+def decision_record(turn: EndedTurn) -> RuntimeDecisionRecord:
+    """Return the record of how the turn came to its answer."""
+    return RuntimeDecisionRecord(
+        turn_id=turn.request.turn_id,
+        session_id=turn.request.session_id,
+        turn_number=turn.turn_number,
+        strategy=strategy_of(turn.tools),
+        tools=turn.tools,
+        context_hash=turn.context_hash,
+        prompt_hash=turn.prompt_hash,
+        elapsed_ms=turn.elapsed_ms,
+        usage=turn.usage,
+        ending=turn.ending,
+        stop_reason=turn.stop_reason,
+        prompt_id=turn.request.prompt_id,
+        prompt_version=turn.request.prompt_version,
+        prompt_tags=turn.request.prompt_tags,
+    )
 
 
 class BackgroundCallbacks:

@@ -4,7 +4,7 @@ workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +13,6 @@ from opentelemetry.trace import INVALID_SPAN
 
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.contracts.claim import FinalStepClaim
-from brainq.contracts.evaluation import RuntimeDecisionRecord, Strategy
 from brainq.contracts.message import Message
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import Ending
@@ -21,7 +20,7 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.middleware import FinalStepInfo, notify_hooks_in_time, run_every_hook
-from brainq.engine.finalize.result import citations, make_result, with_citations
+from brainq.engine.finalize.result import citations, decision_record, make_result, with_citations
 from brainq.engine.jobs import MAX_ERROR_CHARS
 from brainq.engine.models.providers import provider_name
 from brainq.runtime.observe.metrics.counters import COUNTERS
@@ -48,7 +47,6 @@ REVIEW_PLACEHOLDER = "[A review of this conversation was asked for.]"  # of the 
 DECISION_LIMIT_S = 60.0
 LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherwise by `limit_s`
 PROCESS_START_S = 10.0  # how much longer a step in a process of its own may take
-RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
 
 
 class QuarantinedStepError(Exception):
@@ -332,22 +330,6 @@ class SendResult:
         context.parents.deliver(turn.request, sent or result)
 
 
-def strategy_of(tools: Iterable[str]) -> Strategy:
-    """How the turn came to its answer, by the tools that ran; the first match counts.
-
-    >>> strategy_of([]), strategy_of(["read_note"]), strategy_of(["local_search", "web_search"])
-    ('direct_answer', 'tool_assisted', 'web_augmented')
-    """
-    used = set(tools)
-    if not used:
-        return "direct_answer"
-    if "web_search" in used:
-        return "web_augmented"
-    if used & RETRIEVAL_TOOLS:
-        return "retrieval_augmented"
-    return "tool_assisted"
-
-
 class RecordDecision:
     """Writes one RuntimeDecisionRecord a turn: to SQL with the step's own row, or to a store of the brain's."""
 
@@ -367,25 +349,6 @@ class RecordDecision:
             return
         call_within(DECISION_LIMIT_S, "decision store", lambda: own.write(record, claim.step_key))
         context.records.note_done(claim)
-
-
-def decision_record(turn: EndedTurn) -> RuntimeDecisionRecord:
-    return RuntimeDecisionRecord(
-        turn_id=turn.request.turn_id,
-        session_id=turn.request.session_id,
-        turn_number=turn.turn_number,
-        strategy=strategy_of(turn.tools),
-        tools=turn.tools,
-        context_hash=turn.context_hash,
-        prompt_hash=turn.prompt_hash,
-        elapsed_ms=turn.elapsed_ms,
-        usage=turn.usage,
-        ending=turn.ending,
-        stop_reason=turn.stop_reason,
-        prompt_id=turn.request.prompt_id,
-        prompt_version=turn.request.prompt_version,
-        prompt_tags=turn.request.prompt_tags,
-    )
 
 
 class CallTurnEnd:

@@ -10,7 +10,7 @@ STRATEGY = ("tests/unit/engine/finalize/test_decision.py",)
 BUGS = (
     Bug(
         "retrieval is taken for the web",
-        "brainq/engine/finalize/steps.py",
+        "brainq/engine/finalize/result.py",
         'if "web_search" in used:',
         'if used & (RETRIEVAL_TOOLS | {"web_search"}):',
         STRATEGY,

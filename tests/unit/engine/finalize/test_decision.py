@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.engine.finalize.steps import strategy_of
+from brainq.engine.finalize.result import strategy_of
 
 
 @pytest.mark.parametrize(
