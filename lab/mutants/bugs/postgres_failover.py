@@ -45,6 +45,13 @@ BUGS = (
         "",
         DEMOTED,
     ),
+    Bug(
+        "failover: the others of a cut connection stay",
+        DATABASE,
+        "        pool._invalidate(connection, error)",
+        "        connection.invalidate(error)",
+        (f"{PAIR}::test_a_promotion_costs_no_statement_and_the_doctor_names_each_host",),
+    ),
     Bug("failover: each connect waits for a dead host", POSTGRES, "= _place_of(connection, options)", "= 0", SILENT),
     Bug(
         "failover: a write of unknown outcome runs again",

@@ -77,6 +77,8 @@ def test_a_promotion_costs_no_statement_and_the_doctor_names_each_host(
         assert pair.fail_over() > 3
 
         assert store.turns.accept(request("after")).created
+        with closing(connect()):  # the new one: the others of the old primary's age have left the pool
+            assert store.brakes.delete_response("s1", "after"), "a statement that is not repeated"
         assert turns_of(store, "before") == accepted
         with store.database.transaction() as connection:
             assert store.messages.write_assistant(connection, session_id="s1", turn_id="after", content="a")
