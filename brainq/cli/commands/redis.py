@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from brainq.cli.connect import open_store
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson
 from brainq.cli.output import counted, print_outcome, stderr
@@ -47,18 +48,21 @@ def move_redis(
       brainq redis move --to redis+cluster://redis-1:6379,redis-2:6379/
       BRAINQ_REDIS_URL=redis+cluster://redis-1:6379/ brainq redis move --to redis://redis:6379/0
     """
+    from brainq.adapters.sql.audit import record_act
+    from brainq.contracts.act import NewAct
     from brainq.runtime.settings.deployment import load_settings
 
     settings = load_settings()
     settings.require_cell()
     move = open_move(settings, to_url)
-    keys = 0
-    with closing(move.source), closing(move.target), stderr().status("looking for workers ...") as status:
-        for step in move.run():
-            status.update(f"{NOTES[step.phase]} ... {counted(step.seen, 'key')}")
-            if step.phase == "cleaning":
-                keys = step.seen
-    shown = move.target.shown
+    shown, keys = move.target.shown, 0
+    with open_store() as (store, _), closing(move.source), closing(move.target):
+        with stderr().status("looking for workers ...") as status:
+            for step in move.run():
+                status.update(f"{NOTES[step.phase]} ... {counted(step.seen, 'key')}")
+                if step.phase == "cleaning":
+                    keys = step.seen
+        record_act(store, NewAct("move redis", f"{move.source.shown} {shown}"))
     setting = "the cell's redis in BRAINQ_CELLS" if settings.cell else "BRAINQ_REDIS_URL"
     print_outcome(
         {"to": shown, "keys": keys},

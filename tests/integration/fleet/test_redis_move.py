@@ -87,12 +87,15 @@ def test_a_deployment_moves_to_a_cluster_and_back_with_everything_that_waits(
         rung = pump.submit("s2", "hello").turn_id
         pump.client.schedule("daily", "s3", "hello", in_s=3600)
 
+    monkeypatch.setenv("BRAINQ_SQL_URL", sql_url)
     monkeypatch.setenv("BRAINQ_REDIS_URL", redis_url)
     moved = brainq("redis", "move", "--to", whole.url)
     assert moved.code == 0, moved.err
     assert f"moved to {whole.url}; set BRAINQ_REDIS_URL to it" in moved.err
     assert not any(OLD.encode() in str(content).encode() for content in contents_of(whole)), "no value names an old key"
     with Pump(brain, whole.url, sql_url) as pump:
+        acts = [(act.act, act.subject) for act in pump.wiring.store.acts.list(1)]
+        assert acts == [("move redis", f"{redis_url} {whole.url}")]
         assert [message.content for message in history(pump, "s1")] == ["hello", "hello: done"]
         assert pump.finish(pump.client.handle(rung)).text == "hello: done", "its message in the queue came along"
         set_due(pump, "daily", ago_s=1)
@@ -314,7 +317,10 @@ def test_keys_that_change_all_the_time_are_not_moved(ends: tuple[MovePlace, Move
     assert ends[0].mark() == {}
 
 
-def test_a_command_reports_what_it_refuses(redis_url: str, brainq: Brainq, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_reports_what_it_refuses(
+    redis_url: str, tmp_path: Path, brainq: Brainq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRAINQ_SQL_URL", sqlite_url(tmp_path))
     monkeypatch.setenv("BRAINQ_REDIS_URL", redis_url)
     with make_client(redis_url) as client:
         RedisWorkers(client, Keys(OLD)).announce(
