@@ -135,6 +135,11 @@ ROWS = (
             ),
             Panel("Leases that lapsed", "short", {"{{of}}": "increase(brainq_leases_lapsed_total[$__rate_interval])"}),
             Panel(
+                "Threads that did not continue with what they opened",
+                "short",
+                {"{{reason}}": "sum by (reason) (rate(brainq_offers_declined_total[$__rate_interval]))"},
+            ),
+            Panel(
                 "The sweeper",
                 "s",
                 {
