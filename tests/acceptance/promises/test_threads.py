@@ -73,7 +73,7 @@ def test_a_fleet_goes_on_whatever_ends_its_threads(faulty: World, sid: str, numb
         acted(faulty, sid)  # some threads wait until there is something to do
         return {row["thread"] for row in notes("fault", number=number)} == set(IN_THE_FLEET)
 
-    wait_until(all_failed, "every thread failed", every_s=0.1)
+    wait_until(all_failed, "every thread failed", timeout_s=150, every_s=0.1)  # the watchdog: at its next deadline
     order(ORDER, "")
     renewed_and_heard(faulty, sid, f"{number}-{sid}")
     said = logs(faulty)
