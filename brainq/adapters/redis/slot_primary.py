@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import redis
@@ -120,21 +120,15 @@ class SlotPrimary:
         """Return the host and port of the primary. Raises redis' ConnectionError if no node names one, and the error of
         a node that refuses the login."""
         votes: Counter[Address] = Counter()
-        failure: Exception | None = None
-        for node in self._nodes():
-            try:
-                shards = self._shards(node)
-            except (redis.AuthenticationError, NoPermissionError):
-                raise
-            except (redis.RedisError, OSError) as error:
-                failure = error
-                continue
+        failures: list[Exception] = []
+        for shards in self._answers(failures):
             self._learned = [place for shard in shards for place in shard.nodes] or self._learned
             if (primary := primary_of(shards, self.slot)) is not None:
                 votes[primary] += 1
                 if votes[primary] == 2:
                     return primary
         if not votes:
+            failure = failures[-1] if failures else None
             why = failure or "it has none now"
             raise redis.ConnectionError(f"no node names the primary of {self.service}: {why}") from failure
         return votes.most_common(1)[0][0]
@@ -144,13 +138,25 @@ class SlotPrimary:
 
         Raises redis' ConnectionError if none does, and the error of a node that refuses the login.
         """
-        failure: Exception | None = None
+        failures: list[Exception] = []
+        for shards in self._answers(failures):
+            return shards
+        raise redis.ConnectionError(f"no node of {self.service} answers") from (failures[-1] if failures else None)
+
+    def _answers(self, failures: list[Exception]) -> Iterator[list[Shard]]:
+        """Yield the shards as each node that answers describes them, and add the errors of the others to `failures`.
+
+        Raises the error of a node that refuses the login.
+        """
         for node in self._nodes():
             try:
-                return self._shards(node)
-            except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
-                failure = error
-        raise redis.ConnectionError(f"no node of {self.service} answers") from failure
+                shards = self._shards(node)
+            except (redis.AuthenticationError, NoPermissionError):
+                raise
+            except (redis.RedisError, OSError) as error:
+                failures.append(error)
+                continue
+            yield shards
 
     def _nodes(self) -> list[Address]:
         """Return the nodes to ask, in an order that spreads the questions of many processes."""

@@ -228,7 +228,7 @@ def sync_file(path: str) -> None:
 
 
 def _leave_server(context: ExceptionContext) -> None:
-    """Drop the pool's connections if an error shows that their server is gone, or not the primary."""
+    """Drop the pool's connections if an error shows that their server is gone, or is no longer the primary."""
     fate = fate_of(context.original_exception)
     context.is_disconnect = context.is_disconnect or (fate in LEAVING and fate != "unprepared")
 

@@ -72,7 +72,7 @@ class Replication:
 
 
 def read_hosts(url: str) -> list[PostgresHost]:
-    """Return the role of each host of a Postgres URL, by a connection to each. No error is raised for a host."""
+    """Return the role of each host of a Postgres URL, by a connection to each. An unreachable host is `away`."""
     parsed = parse_sql_url(url)
     given: Mapping[str, Any] = make_engine(url).dialect.create_connect_args(parsed.url)[1]
     args = {name: value for name, value in given.items() if name not in ("host", "port", "context")}
