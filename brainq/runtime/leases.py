@@ -30,11 +30,12 @@ def process_name(pid: int | None = None) -> str:
 
 @dataclass(eq=False, slots=True)
 class LeaseRenewal:
-    """A lease that is being renewed. `word` is the first answer that was not OK, or "". A finished renewal is dropped
-    in the thread's next round."""
+    """A lease that is being renewed. `word` is the first answer that was not OK, or "". The end of its block drops
+    a renewal at once, because it holds a turn. The thread drops those that lost their lease."""
 
     beat: Callable[[], str]
     on_lost: Callable[[str], None]
+    renewer: LeaseRenewer
     word: str = ""
     is_over: bool = False
 
@@ -45,6 +46,8 @@ class LeaseRenewal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.is_over = True
+        with self.renewer.lock:
+            self.renewer.renewals.pop(self, None)
 
 
 class LeaseRenewer:
@@ -52,8 +55,8 @@ class LeaseRenewer:
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
-        self._renewals: list[LeaseRenewal] = []  # renewed in the order of their claims
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()  # of `renewals`
+        self.renewals: dict[LeaseRenewal, None] = {}  # renewed in the order of their claims
         self._woken = threading.Event()
         self._thread = KeptThread("brainq-beats", self._run)
 
@@ -62,9 +65,9 @@ class LeaseRenewer:
 
         Raises RuntimeError if the system refuses the thread: nothing may start under a lease that will lapse.
         """
-        renewal = LeaseRenewal(beat, on_lost)
-        with self._lock:
-            self._renewals.append(renewal)
+        renewal = LeaseRenewal(beat, on_lost, self)
+        with self.lock:
+            self.renewals[renewal] = None
         try:
             self._thread.ensure()
         except RuntimeError:
@@ -90,9 +93,9 @@ class LeaseRenewer:
             self._woken.clear()
             if stopping.is_set():
                 return
-            with self._lock:
-                self._renewals = [renewal for renewal in self._renewals if not renewal.is_over]
-                renewals = self._renewals.copy()
+            with self.lock:
+                renewals = [renewal for renewal in self.renewals if not renewal.is_over]
+                self.renewals = dict.fromkeys(renewals)
             failed = None
             for renewal in renewals:
                 try:
@@ -112,8 +115,7 @@ class LeaseRenewer:
 
 
 def _notify_holder(renewal: LeaseRenewal, word: str) -> None:
-    """Notify the holder. Its callback may raise, which must not end the thread: every other lease of the process would
-    lapse."""
+    """Notify the holder. An exception of its callback must not end the thread: every other lease would lapse."""
     try:
         renewal.on_lost(word)
     except BaseException as failure:

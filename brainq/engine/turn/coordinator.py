@@ -193,12 +193,12 @@ class Coordinator:
         return self._advance_owned(claim, ownership, visit)
 
     def _advance_owned(self, claim: TurnClaim, ownership: Ownership, visit: Visit | None) -> str:
-        renewal, outcome = self.beats.renew(lambda: self.turns.beat(claim), ownership.lose), LOST
+        outcome = LOST
         try:
-            outcome = self._advance_claim(claim, ownership, visit)
-            return outcome.word
+            with self.beats.renew(lambda: self.turns.beat(claim), ownership.lose):
+                outcome = self._advance_claim(claim, ownership, visit)
+                return outcome.word
         finally:
-            renewal.is_over = True
             if isinstance(outcome, Lost):
                 log.info("turn lost", turn_id=claim.turn_id)
                 # This process is alive. It keeps trying to release the turn until Redis answers, so that the turn is

@@ -45,6 +45,11 @@ def depth(world: World, queue: str) -> int:
     return int(redis.llen(queue_key(settings, queue))) + int(waiting)
 
 
+def begun(queue: str) -> list[str]:
+    """The sessions whose calls began, in that order."""
+    return [str(row["name"]) for row in notes("start", tool=TOOLS[queue])]
+
+
 def flooded(world: World, queue: str, turns: int) -> list[TurnHandle]:
     """Turns of tenant `a`, whose calls keep all threads and wait behind them; and last one of `b`."""
     flood = []
@@ -54,12 +59,8 @@ def flooded(world: World, queue: str, turns: int) -> list[TurnHandle]:
             wait_until(lambda: depth(world, queue) == turns - AT_WORK[queue], "the flood's calls wait", 60)
         flood.append(world.client.submit(session, message))
     wait_until(lambda: depth(world, queue) == turns + 1 - AT_WORK[queue], "the other's call waits", 60)
+    wait_until(lambda: len(begun(queue)) == AT_WORK[queue], "the pool's threads are inside their calls", 60)
     return flood
-
-
-def begun(queue: str) -> list[str]:
-    """The sessions whose calls began, in that order."""
-    return [str(row["name"]) for row in notes("start", tool=TOOLS[queue])]
 
 
 @pytest.mark.parametrize(

@@ -32,23 +32,12 @@ class Renewal:
         self.beat = beat
         self.on_lost = on_lost
 
-    def release(self, renewal: Renewal) -> None:
-        if renewal in self._renewals:
-            self._renewals.remove(renewal)
-
     def __enter__(self) -> Renewal:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.release(self)
-
-    @property
-    def is_over(self) -> bool:
-        return self not in self._renewals
-
-    @is_over.setter
-    def is_over(self, over: bool) -> None:
-        self.release(self)
+        if self in self._renewals:
+            self._renewals.remove(self)
 
 
 class Beats:
@@ -66,7 +55,7 @@ class Beats:
         """One round of the beating thread for one lease."""
         word = renewal.beat()
         if word != "OK" and renewal in self.renewals:
-            renewal.release(renewal)
+            self.renewals.remove(renewal)
             renewal.on_lost(word)
 
 
