@@ -123,7 +123,7 @@ class JobRunner:
 
     def _try(self, key: JobKey, tries: int, work: Callable[[], str], show: Callable[[Exception], str]) -> str:
         if tries > self.max_tries:
-            return self._end(key, tries, f"its worker died, or was cut off, in each of {tries - 1} tries", None)
+            return self._end(key, tries, f"its worker died or lost its connection in each of {tries - 1} tries", None)
         again_after_s = None if tries >= self.max_tries else self.backoff.after_s(tries)
         try:
             return work()

@@ -2,6 +2,6 @@
 
     citations ► usage ► log ► result ► memory ► learner ► judges ► decision ► end
 
-Each step is a task of its own, claimed, retried by itself and followed by the next; the chain goes on after a
-crash from the first step that is not done. What a step writes to SQL commits with the step's own row.
+Each step is a separate task with its own claim and retries. After a crash, the chain continues from the first step that
+is not done. A step's SQL writes commit together with the step's own row.
 """

@@ -1,15 +1,15 @@
-"""TurnFinalizer: answers a doorbell of a turn's chain by a visit, one step or several of the turn.
+"""TurnFinalizer: runs the finalizer steps of a turn when their doorbells arrive.
 
-    citations ► usage ► log ► result ► what comes after it
+    citations ► usage ► log ► result ► the steps after the result
 
-The chain in Redis has one position, under a lease. The worker that has settled a step may take the next with the same
-script, instead of ringing for it: a doorbell costs more than most steps do. A step that the result waits for is tried
-again in the chain. Any other that fails, loses its worker or takes long becomes a job in SQL (`late_steps.py`), and the
-chain goes on without it.
+The chain in Redis has one position, under a lease. A worker that has settled a step may claim the next one in the same
+script instead of ringing a doorbell, which costs more than most steps do. A step that the result depends on is retried
+in the chain. Any other step that fails, loses its worker or takes long becomes a job in SQL (`late_steps.py`), and the
+chain continues without it.
 
-Older builds let steps go ahead of the failing one in Redis instead. A chain that they left so is continued here from
-the failing step; what had gone ahead is in the claim's `done_before`, and is not done again. A chain that this build
-left has no such fields, so older builds continue it as their own; they leave its jobs to this build.
+In older builds, steps overtook the failing one in Redis. This build continues such a chain from the failing step and
+skips the steps in the claim's `done_before`. A chain of this build has no such fields, so older builds continue it as
+their own; they leave its jobs to this build.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
 
 log = logger("brainq.finalize")
-VISIT_S = 1.0  # a visit takes no further step after this: turns that wait come first
-RESULT_WAITS_S = 1.0  # for a callback of the brain's
-NEVER_DEAD = frozenset({"log", RESULT})  # SQL must learn of every ending, and every caller get a result
-LOST_WORKER = "its worker died, or was cut off"
+VISIT_S = 1.0  # a visit claims no further step after this time, because waiting turns come first
+RESULT_WAITS_S = 1.0  # the maximum delay of the result by a callback of the brain
+NEVER_DEAD = frozenset({"log", RESULT})  # every ending must be recorded in SQL, and every caller must get a result
+LOST_WORKER = "its worker died or lost its connection"
 
 
 class TurnFinalizer:
-    """Runs finalizer steps. It has no state of its own: any process may run any step of any turn.
+    """A runner of finalizer steps. It has no state of its own: any process may run any step of any turn.
 
-    missing      for turns whose brain is in no process any more; None: as the default brain's
-    late         takes the steps that the chain goes on without
-    later        keeps threads free for what leads to results; None: they are not counted
+    missing      the runtime of turns whose brain no process has; by default the default brain's
+    late         runs the steps that the chain continues without
+    later        keeps threads free for steps that lead to results; None to count no threads
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class TurnFinalizer:
         visit_s: float = VISIT_S,
     ) -> None:
         self._owner = owner
-        self._numbers = itertools.count(1)  # each claim is signed by an owner of its own, as in turn/coordinator.py
+        self._numbers = itertools.count(1)  # each claim has a separate owner name, as in turn/coordinator.py
         self._brains = late.brains
         self._missing = missing or late.brains.default
         self._unknown_brains = MissingBrainLog()
@@ -88,16 +88,16 @@ class TurnFinalizer:
         self.background = BackgroundCallbacks()
 
     def run(self, session_id: str, turn_id: str, step_name: str, events: WorkEvents = UNWATCHED) -> str:
-        """Answer one doorbell, and go on with the steps that follow while no other turn waits for this worker.
+        """Answer one doorbell, then run the next steps until another turn needs this worker.
 
-        Returns in a word, for logs and tests, what was done with the doorbell's own step; `events` gets the others.
+        Returns the outcome of the doorbell's own step as a word. The other steps are reported to `events`.
         """
         owner = f"{next(self._numbers)}@{self._owner}"
         claim = self.cache.claim(session_id, turn_id, step_name, owner, and_messages=step_name == FIRST_STEP)
         if isinstance(claim, NoClaim):
             if claim.why == "no_brain":
                 self._unknown_brains.warn("step", turn_id, self._brains.names)
-            if claim.why in ("gone", "stale"):  # the chain is past the step, which may be a job
+            if claim.why in ("gone", "stale"):  # the chain has passed the step, which may be a job now
                 return self.late.answer(session_id, turn_id, step_name)
             log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim.why)
             return f"dropped: {claim.why}"
@@ -106,14 +106,14 @@ class TurnFinalizer:
         return ChainVisit(self, claim, events, time.monotonic() + self.visit_s).run()
 
     def follow(self, claim: FinalStepClaim, until: float, events: WorkEvents = UNWATCHED) -> None:
-        """Run the first step of a chain that the end of its turn opened for this thread, and the steps that follow.
+        """Run the first step of a chain, which this thread claimed when the turn ended, and the steps after it.
 
-        until   when this thread takes no further step, in monotonic time
+        until   the time after which this thread claims no further step, in monotonic seconds
         """
         ChainVisit(self, claim, events, min(until, time.monotonic() + self.visit_s)).follow()
 
     def run_claimed(self, claim: FinalStepClaim) -> None:
-        """Run a step that another process has claimed, limits, and will settle. Raises what the step raises."""
+        """Run a step that another process has claimed and will settle. Raises what the step raises."""
         if claim.is_job:
             self.late.run_claimed(claim)
             return
@@ -122,7 +122,7 @@ class TurnFinalizer:
         self.late.steps.run(step, self.context(claim), bounded=False)
 
     def deliver(self, session_id: str, turn_id: str) -> str:
-        """Send the result out although the chain has not come to it: its steps fail, or no worker runs them."""
+        """Publish the result before the chain has reached it, because its steps fail or no worker runs them."""
         turn = self.chain.ended(session_id, turn_id)
         if turn is None:
             return "gone"
@@ -130,20 +130,20 @@ class TurnFinalizer:
         return self.chain.publish(make_result(turn, warnings=early_result_warning(why))).lower()
 
     def work(self, claim: FinalStepClaim) -> FinalizerRuntime:
-        """Return what the turn's brain does after its turns."""
+        """Return the finalizer runtime of the turn's brain."""
         return self._brains.of(claim.brain) or self._missing
 
     def context(self, claim: FinalStepClaim, outgoing: list[TurnResult] | None = None) -> StepContext:
-        """Return what a step of the chain is given."""
+        """Return the context of a step of the chain."""
         read, brain, late = partial(self.cache.turn, claim), self.work(claim).brain, self.late
         return StepContext(claim, read, self.chain, late.records, brain, late.parents, outgoing)
 
     def beating(self, claim: FinalStepClaim) -> LeaseRenewal:
-        """Renew the chain's lease. A step that loses it ends all the same: what it writes to SQL commits once."""
+        """Renew the chain's lease. A step that loses it still runs to its end: its SQL writes commit only once."""
         return self._beats.renew(lambda: self.chain.beat(claim), _ignore)
 
     def _unserved_reason(self, brain: str | None) -> str:
-        reason = "no finalizer worker has taken it up"
+        reason = "no finalizer worker has run its next step"
         if self._brains.of(brain) is not None:
             return reason
         return f"{reason}; its brain {brain!r} is not among {', '.join(self._brains.names)}"
@@ -152,7 +152,7 @@ class TurnFinalizer:
 class ChainVisit:
     """One worker's visit to one turn's chain.
 
-    following   the claim of the step that this worker is to do next; None if another worker is to go on
+    following   the claim of this worker's next step, or None if another worker continues the chain
     """
 
     def __init__(self, finalizer: TurnFinalizer, claim: FinalStepClaim, events: WorkEvents, until: float) -> None:
@@ -163,15 +163,15 @@ class ChainVisit:
         self._until = until
         self._last: Callable[[], object] | None = None  # a callback that only this thread can wait for
         self._first = claim
-        self._written: Collection[str] = ()  # steps whose rows were written with another's
+        self._written: Collection[str] = ()  # steps whose rows another step has written
         self.following: FinalStepClaim | None = None
 
     def run(self) -> str:
-        """Do steps until another worker is to go on. Returns what was done with the first, in a word."""
+        """Run steps until another worker continues the chain. Returns the outcome of the first step as a word."""
         return self._visit(partial(self._answer, self._first))
 
     def follow(self) -> None:
-        """Do steps, of which no doorbell was rung for the first either."""
+        """Run steps, and report each to `events`, because no doorbell was rung for the first step either."""
         self._visit(lambda: self._watched(self._first, self._answer) or "")
 
     def _visit(self, first: Callable[[], str]) -> str:
@@ -188,7 +188,7 @@ class ChainVisit:
         return did
 
     def _watched(self, claim: FinalStepClaim, act: Callable[[FinalStepClaim], str]) -> None:
-        """Show a step that no doorbell was rung for to those who watch tasks."""
+        """Report the start and the end of a step that had no doorbell, for Flower and other monitors of tasks."""
         began, did = time.monotonic(), WorkOutcome("failed", WorkFailure.STEP_FAILED)
         self._events.began(claim)
         try:
@@ -197,7 +197,7 @@ class ChainVisit:
             self._events.ended(claim, did, time.monotonic() - began)
 
     def _answer(self, claim: FinalStepClaim) -> str:
-        """Do a claimed step and settle it. Returns what was done, in a word."""
+        """Run a claimed step and settle it. Returns the outcome as a word."""
         self.following = None
         if claim.sent and self._finalizer.later is not None:
             self._finalizer.later.enter(claim.turn_id)
@@ -208,8 +208,8 @@ class ChainVisit:
         return self._do_leading(claim, step) if order.leads_to_result(step.name) else self._do_other(claim, step)
 
     def _do_leading(self, claim: FinalStepClaim, step: FinalStep) -> str:
-        """Do a step that the result waits for, and those that may be done under its claim; settle them together."""
-        # If the step is claimed alone, the result may go out with the script that settles it.
+        """Run a step that the result depends on, and the steps that may share its claim. Settle them together."""
+        # The script that settles the step may also publish the result.
         context = self._finalizer.context(claim, [])
         context = replace(context, beside=self._work.order.beside(context))
         failure, done = None, ""
@@ -230,20 +230,20 @@ class ChainVisit:
         self._note_done(claim)
         self._note_written(context)
         did = self._go_on(claim, context.outgoing or (), done)
-        if failure is not None and (following := self.following) is not None:  # it is claimed by now, and has failed
+        if failure is not None and (following := self.following) is not None:  # claimed now, but already failed
             self.following = None
             self._watched(following, partial(self._failed, failure=failure))
         return did
 
     def _note_written(self, context: StepContext) -> None:
-        """Pass over the steps whose rows another has written: they have nothing left to do."""
+        """Mark as done the steps whose rows another step has already written."""
         for name in context.written:
             if (step := self._work.order.get(name)) is not None:
                 self._do_joined(step, context)
         self._written = {*self._written, *context.written}
 
     def _do_joined(self, step: FinalStep, context: StepContext) -> None:
-        """Do a step under the claim of another."""
+        """Run a step under the claim of another step."""
         claim, began = context.claim, time.monotonic()
         context = replace(context, claim=replace(claim, step=step.name, fence=claim.fence + 1))
         self._finalizer.late.steps.run(step, context)
@@ -251,7 +251,7 @@ class ChainVisit:
         self._events.ended(context.claim, "next", time.monotonic() - began)
 
     def _do_other(self, claim: FinalStepClaim, step: FinalStep) -> str:
-        """Do a step that the result does not wait for, unless it is to be a job."""
+        """Run a step that the result does not depend on, or make it a job."""
         try:
             if claim.lost or self._finalizer.late.waits(claim.turn_id, self._work.order.needs(step.name)):
                 return self._leave(claim, claim.tries - 1)
@@ -265,7 +265,8 @@ class ChainVisit:
         return self._go_on(claim)
 
     def _run_in_time(self, step: FinalStep, context: StepContext) -> ThreadCall[None] | None:
-        """Run the step. If the result comes after it, it gets a second. Returns the call if it goes on after that."""
+        """Run the step, for at most a second if the result comes after it. Returns the call if it is still running
+        then."""
         steps = self._finalizer.late.steps
         if context.claim.sent or step_limit_s(step) is None:
             steps.run(step, context)
@@ -277,7 +278,7 @@ class ChainVisit:
         return None
 
     def _finish_in_background(self, step: FinalStep, claim: FinalStepClaim, running: ThreadCall[None]) -> str:
-        """Make a job of a callback that takes long: the chain goes on, and this worker is free for other turns."""
+        """Make a slow callback a job, so that the chain continues and this worker can serve other turns."""
         late = self._finalizer.late
         limit_s = (step_limit_s(step) or 0.0) + (PROCESS_START_S if claim.lost else 0.0)
         try:
@@ -286,16 +287,16 @@ class ChainVisit:
             return self._failed(claim, failure)
         end = partial(late.finish, claim, self._work, running, limit_s)
         if not self._finalizer.background.start(end):
-            self._last, self._until = end, float("inf")  # nobody else may be there to send the result
+            self._last, self._until = end, float("inf")  # there may be no other worker to send the result
         self._go_on(claim)
         return "behind"
 
     def _require_tries(self, claim: FinalStepClaim) -> None:
         if claim.tries > self._finalizer.late.jobs.max_tries and claim.step not in NEVER_DEAD:
-            raise RuntimeError(f"{LOST_WORKER}, in each of {claim.tries - 1} tries")
+            raise RuntimeError(f"{LOST_WORKER} in each of {claim.tries - 1} tries")
 
     def _failed(self, claim: FinalStepClaim, failure: Exception) -> str:
-        """Give the step up, or have it tried again: in the chain if the result waits for it, else as a job."""
+        """Give up a failed step, or have it retried: in the chain if the result depends on it, otherwise as a job."""
         late, redacts = self._finalizer.late, self._work.redacts
         is_dead = claim.tries >= late.jobs.max_tries and claim.step not in NEVER_DEAD
         log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
@@ -309,7 +310,7 @@ class ChainVisit:
                 return failed
             late.records.note_failure(claim, error, is_dead)
         except Exception as worse:
-            # SQL does not answer, most likely. A step is given up only where people can see it: it is tried again.
+            # SQL is probably unavailable. A step is given up only if that can be recorded; otherwise it is retried.
             is_dead = False
             log.warning("failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__)
         COUNTERS.add(m.STEP_FAILURES, claim.step, "dead" if is_dead else "again")
@@ -322,7 +323,7 @@ class ChainVisit:
         return failed
 
     def _leave(self, claim: FinalStepClaim, tries: int, *, error: str | None = None, failing: str = "") -> str:
-        """Make a job of the step, of which `tries` were made, and continue the chain without it."""
+        """Make the step a job that has had `tries` tries, and continue the chain without it."""
         self._finalizer.late.open(claim, tries, error=error)
         if failing and not claim.sent:
             self._chain.note_failing(claim, *early_result_warning(failing))
@@ -332,7 +333,7 @@ class ChainVisit:
         return "left"
 
     def _go_on(self, claim: FinalStepClaim, outgoing: Sequence[TurnResult] = (), done: str = "") -> str:
-        """Settle the claim: `done` is the last step that was done under it. This worker claims the next if it may."""
+        """Settle the claim, whose last finished step is `done`. This worker claims the next step if it may."""
         finalizer, done = self._finalizer, done or claim.step
         stay = time.monotonic() < self._until
         if not (next_step := self._work.order.next_step(done, {*claim.done_before, *self._written})):
@@ -353,15 +354,15 @@ class ChainVisit:
 
     def _note_done(self, claim: FinalStepClaim) -> None:
         if claim.tries == 1:
-            return  # a step that never failed, and writes nothing itself, has no row
+            return  # a step that never failed and writes nothing itself has no row
         try:
             self._finalizer.late.records.note_done(claim)
         except Exception as failure:
-            # What people see of the step is behind by one try; the chain does not wait for that.
+            # The recorded state of the step is one try behind; the chain does not wait for it.
             log.warning("end not recorded", turn_id=claim.turn_id, step=claim.step, why=type(failure).__name__)
 
     def _record_turn(self, claim: FinalStepClaim) -> None:
-        """Record the turn in its trace. The result is out: no failure of telemetry may fail the step."""
+        """Record the turn in its trace. The result is already out, so a failure of telemetry must not fail the step."""
         try:
             record_turn(self._finalizer.cache.turn(claim), self._work.brain.name)
         except Exception as failure:
@@ -369,4 +370,4 @@ class ChainVisit:
 
 
 def _ignore(word: str) -> None:
-    """Let the step end: what it writes to SQL commits once all the same."""
+    """Do nothing: a step that has lost its lease may still finish, because its SQL writes commit only once."""

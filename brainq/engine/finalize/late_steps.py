@@ -1,8 +1,8 @@
-"""Late steps: finalizer steps that run outside their turn's chain, as jobs in SQL or by a person's command.
+"""Late steps: finalizer steps that run outside their turn's chain, as jobs in SQL or by an operator's command.
 
-A step becomes a job if it failed, lost its worker, needs such a step, or takes longer than the result waits. The chain
-continues without it. Sweepers ring for jobs that are due, until the step is done or dead. What a step writes to SQL
-still commits once with its own row, and callbacks get the same step key.
+A step becomes a job if it fails, loses its worker, takes too long, or needs a step that is a job. The chain continues
+without it. Sweepers ring doorbells for due jobs until the step is done or dead. The step's SQL writes still commit
+once, with its own row, and callbacks get the same step key.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 log = logger("brainq.finalize")
 LATE_OWNER = "late"
-WAITS_S = 1.0  # until it is checked again whether a step that another needs has ended
-ELSEWHERE_S = 5.0  # until another worker may try the step that this one may not
-MISSING_BRAIN_S = 300.0  # a deployment that brings a brain is rolled out in less
+WAITS_S = 1.0  # the time between checks whether a needed step has ended
+ELSEWHERE_S = 5.0  # the delay before another worker may try a step that this one must not run
+MISSING_BRAIN_S = 300.0  # the maximum time that a rollout with a new brain takes
 
 
 @dataclass(eq=False, kw_only=True)
@@ -51,14 +51,14 @@ class LateSteps:
     parents: ChildDesk | None = None
 
     def waits(self, turn_id: str, needs: Sequence[str]) -> bool:
-        """Return whether one of the steps that a step needs is a job by now."""
+        """Return whether one of the steps in `needs` is now a job."""
         return bool(needs) and not set(needs).isdisjoint(self.rows.steps_of(turn_id))
 
     def open(self, claim: FinalStepClaim, tries: int, *, error: str | None = None, held: bool = False) -> None:
-        """Make a job of a step. Raises what SQL raises: then the step stays in its chain.
+        """Make a job of a step. Raises what SQL raises; the step then stays in its chain.
 
-        tries   that were made and have ended; with `held`, the last of them is under way in this process
-        error   why the last one failed; None if it did not
+        tries   the tries that have ended; with `held`, the last of them is still running in this process
+        error   the reason why the last try failed, or None if it did not
         """
         after_s = self.jobs.lease_s if held else 0.0 if error is None else self.jobs.backoff.after_s(tries)
         self.rows.open(claim, tries, due_s=after_s, error=error)
@@ -68,21 +68,21 @@ class LateSteps:
         return self._try(claim, lambda: self._end(claim, work, lambda: running.result(limit_s)))
 
     def answer(self, session_id: str, turn_id: str, step: str) -> str:
-        """Answer a doorbell of a job. Returns what was done in a word, as `JobRunner.run` does.
+        """Answer the doorbell of a job. Returns the outcome as a word, like `JobRunner.run`.
 
-        Raises what SQL raises; the job's lease then lapses, and the next doorbell finds it free.
+        Raises what SQL raises; the job's lease then lapses, and the next doorbell can claim it.
         """
         job = self.rows.take(job_key(turn_id, step), self.jobs.lease_s)
         if job is None:
             return "dropped: stale"
-        ids, lost = (session_id, turn_id, step, LATE_OWNER), job["lost"] - 1  # this try counts until it has ended
+        ids, lost = (session_id, turn_id, step, LATE_OWNER), job["lost"] - 1  # this try counts as lost until it ends
         claim = FinalStepClaim(*ids, fence=0, tries=job["tries"], sent=True, lost=lost, is_job=True)
         if lost:
             COUNTERS.add(m.LAPSED, "finalizer_step")
         return self._try(claim, lambda: self._run(claim, job))
 
     def run_claimed(self, claim: FinalStepClaim) -> None:
-        """Run a step that another process has claimed, limits, and will settle. Raises what the step raises."""
+        """Run a step that another process has claimed and will settle. Raises what the step raises."""
         turn = self.recall.ended(claim.session_id, claim.turn_id)
         work = None if turn is None else self.brains.of(turn.request.brain)
         step = None if work is None else work.order.get(claim.step)
@@ -91,7 +91,7 @@ class LateSteps:
         self.steps.run(step, self.context(claim, turn, work), bounded=False)
 
     def context(self, claim: FinalStepClaim, turn: EndedTurn, work: FinalizerRuntime) -> StepContext:
-        """Return what a step is given outside its chain."""
+        """Return the context of a step that runs outside its chain."""
         return StepContext(claim, lambda: turn, LateChain(self.recall), self.records, work.brain, self.parents)
 
     def _try(self, claim: FinalStepClaim, work: Callable[[], str]) -> str:
@@ -109,25 +109,25 @@ class LateSteps:
         work = None if turn is None else self._work(turn, job)
         step = None if work is None else work.order.get(claim.step)
         if turn is None or work is None or step is None:
-            # The turn was erased, or its brain has no such step any more.
+            # The turn was erased, or its brain no longer has the step.
             self.rows.remove(job_key(claim.turn_id, claim.step))
             return "dropped"
         if self.waits(claim.turn_id, work.order.needs(claim.step)):
-            raise Postponed("it needs a step that is to be tried again", WAITS_S, "waits")
+            raise Postponed("it needs a step that has not succeeded yet", WAITS_S, "waits")
         return self._end(claim, work, partial(self.steps.run, step, self.context(claim, turn, work)))
 
     def _work(self, turn: EndedTurn, job: Record) -> FinalizerRuntime:
-        """Return what the turn's brain does here. Raises Postponed if another process is to run the step."""
+        """Return the runtime of the turn's brain. Raises Postponed if another process must run the step."""
         brain = turn.request.brain
         work = self.brains.of(brain)
         if work is None and (job["now"] - job["created_at"]).total_seconds() > MISSING_BRAIN_S:
             raise GivenUp(f"its brain {brain!r} is not among {', '.join(self.brains.names)}")
         if work is None or not self.recall.live.may_finish(turn):
-            raise Postponed("another build is to run it", ELSEWHERE_S, "passed")
+            raise Postponed("a worker of another build must run it", ELSEWHERE_S, "passed")
         return work
 
     def _end(self, claim: FinalStepClaim, work: FinalizerRuntime, run: Callable[[], object]) -> str:
-        """Run a try and end the job of a step that is done. Raises TryFailed if the try failed."""
+        """Run a try, and remove the job if it succeeds. Raises TryFailed if it fails."""
         try:
             run()
         except Exception as failure:

@@ -1,4 +1,4 @@
-"""Reads ended turns: from Redis while it has them, then from SQL. A process reads each turn of Redis once."""
+"""The reader of ended turns. It reads each turn once: from Redis if it still has the turn, otherwise from SQL."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.adapters.sql.repositories.turns import Turns
 
-OPENING_STEP = 0  # calls made before the first step are brainq's, no tool use of the model's
-MAX_CACHED_BYTES = 16_000_000  # about; a chain's steps come far apart when many turns end at once
-BYTES_A_TURN = 5_000  # beside its texts
-BYTES_A_MESSAGE = 1_500  # of a history that its request brought, beside its text
+OPENING_STEP = 0  # brainq itself makes the calls before the first step; they are not the model's
+MAX_CACHED_BYTES = 16_000_000  # approximate; the steps of a chain are far apart when many turns end at once
+BYTES_A_TURN = 5_000  # without its texts
+BYTES_A_MESSAGE = 1_500  # of the history in its request, without the text
 HISTORY_TURNS = 10
 NO_CONTENT = (
-    "the turn's content is gone: Redis has let it go and SQL keeps none of it (redact_logs); keep turns longer in "
-    "Redis (BRAINQ_KEEP_TURN_S)"
+    "the turn's content is no longer available: it has expired in Redis, and SQL keeps no content (redact_logs); "
+    "raise BRAINQ_KEEP_TURN_S to keep turns longer in Redis"
 )
 TOKEN_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
 
@@ -39,8 +39,8 @@ TOKEN_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_cre
 def recorded_turn(
     turn: EndedTurn, messages: Sequence[Message], context_pack_json: str | None, step_key: str
 ) -> RecordedTurn:
-    """Return what extractors, learners and judges read of the turn, whose own `messages` these are. The list of sources
-    that brainq put under the answer is taken off."""
+    """Return the turn as extractors, learners and judges read it: without the sources that brainq appended to the
+    answer."""
     local, web = citations(turn, "local"), citations(turn, "web")
     text = turn.text
     if local or web:
@@ -65,7 +65,7 @@ def recorded_turn(
 
 
 _SHARED = {field.name for field in fields(EndedTurn)} & TurnResult.model_fields.keys()
-"""What the finalizer's steps and the caller see under one name."""
+"""The fields that `EndedTurn` and `TurnResult` have under the same name."""
 
 
 def rebuilt_turn(
@@ -76,10 +76,10 @@ def rebuilt_turn(
     trace: Iterable[ToolTraceEntry] = (),
     decision: RuntimeDecisionRecord | None = None,
 ) -> EndedTurn:
-    """Return the turn as the finalizer's steps see it, from what SQL keeps.
+    """Rebuild the turn for finalizer steps from the rows in SQL.
 
-    What only Redis knew is gone. `context_hash` and `prompt_hash` are known if the decision was recorded. The tools of
-    calls that ran come from the decision or the trace, and the sources from the result: at most eight of each kind.
+    What was only in Redis is missing. `context_hash` and `prompt_hash` are "" if no decision was recorded. The tools
+    come from the decision or the trace, and at most eight sources of each kind come from the result.
     """
     ran = (entry.tool for entry in trace if entry.started_at_ms and entry.step != OPENING_STEP)
     values: dict[str, Any] = {name: getattr(result, name) for name in _SHARED} | {
@@ -108,9 +108,9 @@ def _source_rows(result: TurnResult) -> Iterator[Mapping[str, str]]:
 
 
 class EndedTurnCache:
-    """A cache of turns whose chains are under way. Those read first leave first.
+    """A cache of turns whose chains are in progress. The turn that was cached first is evicted first.
 
-    Nothing of an ended turn changes but its text, and each change counts up its revision.
+    Only the text of an ended turn can change, and each change increments the turn's revision.
     """
 
     def __init__(self, chain: RedisFinalChain, max_bytes: int = MAX_CACHED_BYTES) -> None:
@@ -123,7 +123,7 @@ class EndedTurnCache:
     def claim(
         self, session_id: str, turn_id: str, step: str, owner: str, *, and_messages: bool
     ) -> FinalStepClaim | NoFinalStepClaim:
-        """Claim a step. A turn that is not in the cache is read with it, and so are its messages if `and_messages`."""
+        """Claim a step. A turn that is not cached is read with it, and so are its messages if `and_messages`."""
         with self._lock:
             is_known = (session_id, turn_id) in self._turns
         return self._chain.claim(
@@ -131,7 +131,7 @@ class EndedTurnCache:
         )
 
     def turn(self, claim: FinalStepClaim) -> EndedTurn:
-        """Return the turn as it was at this claim. Raises TurnNotFound if Redis no longer has it."""
+        """Return the turn at the revision of this claim. Raises TurnNotFound if Redis no longer has it."""
         key = (claim.session_id, claim.turn_id)
         with self._lock:
             kept = self._turns.get(key)
@@ -150,7 +150,7 @@ class EndedTurnCache:
         return turn
 
     def finish(self, claim: FinalStepClaim) -> str:
-        """Finish the turn's chain, and forget the turn."""
+        """Finish the turn's chain and remove the turn from the cache. Returns the script's outcome."""
         word = self._chain.finish(claim)
         with self._lock:
             self._drop((claim.session_id, claim.turn_id))
@@ -162,7 +162,7 @@ class EndedTurnCache:
 
 
 def _taken_bytes(turn: EndedTurn) -> int:
-    """Return about how many bytes of memory the turn takes."""
+    """Return the approximate memory that the turn takes, in bytes."""
     request = turn.request
     texts = [turn.text, turn.error, turn.context_pack_json, turn.last_agent_message, turn.diff, request.user_message]
     texts += [message.content for message in request.history]
@@ -172,12 +172,12 @@ def _taken_bytes(turn: EndedTurn) -> int:
 
 @dataclass(eq=False)
 class Recall:
-    """Reads ended turns from Redis while it has them, then from SQL.
+    """A reader of ended turns: from Redis if it still has them, otherwise from SQL.
 
-    The conversation is read from SQL first, which has it whole once the turn is logged, unless it is redacted: a long
-    session's history in Redis may have lost its beginning.
+    The conversation is read from SQL first: it is complete there once logged, unless it is redacted. Redis may have
+    dropped the beginning of a long session.
 
-    system_prompt   returns the one that an ended turn had; "" if it cannot be made again
+    system_prompt   returns the system prompt of an ended turn, or "" if it cannot be rebuilt
     """
 
     live: RedisFinalChain
@@ -188,28 +188,28 @@ class Recall:
     system_prompt: Callable[[EndedTurn], str]
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
-        """Return the turn; None if neither Redis nor SQL knows how it ended."""
+        """Return the turn, or None if neither Redis nor SQL knows how it ended."""
         return self.live.ended(session_id, turn_id) or self._rebuilt(turn_id)
 
     def messages(self, session_id: str, turn_id: str) -> tuple[Message, ...]:
-        """Return the turn's own messages; none if they are gone, or SQL keeps them redacted."""
+        """Return the turn's own messages, or none if they are deleted or redacted."""
         return self.transcript(turn_id) or self.live.details(session_id, turn_id).messages
 
     def result(self, turn_id: str) -> TurnResult | None:
-        """Return the result; None if SQL does not have it yet."""
+        """Return the result, or None if SQL does not have it yet."""
         return self.turns.result(turn_id)
 
     def is_redacted(self, turn_id: str) -> bool:
-        """Return whether SQL has the ended turn without its content (`redact_logs`)."""
+        """Return whether SQL keeps the ended turn without its content (`redact_logs`)."""
         request = self.turns.request(turn_id)
         return request is not None and request.user_message == CONTENT_NOT_STORED
 
     def is_gone(self, session_id: str, turn_id: str) -> bool:
-        """Return whether the turn's content is gone: Redis has let it go, and SQL keeps none of it."""
+        """Return whether the turn's content is lost: Redis no longer has the turn, and SQL keeps it without content."""
         return self.is_redacted(turn_id) and self.live.ended(session_id, turn_id) is None
 
     def recorded(self, session_id: str, turn_id: str, step_key: str) -> RecordedTurn | None:
-        """Return the turn with its conversation; None if either is gone."""
+        """Return the turn with its conversation, or None if either is missing."""
         turn, messages = self.ended(session_id, turn_id), self.messages(session_id, turn_id)
         if turn is None or not messages:
             return None
@@ -245,9 +245,10 @@ class Recall:
 
 @dataclass(eq=False)
 class LateChain:
-    """The chain as a step sees it that runs outside of it, whether Redis still has the turn or not.
+    """The chain as seen by a step that runs outside it, even if Redis no longer has the turn.
 
-    What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
+    Once the result is in SQL or has been published, it stays as it is: the text is not changed and the result is not
+    sent again.
     """
 
     recall: Recall
@@ -257,20 +258,21 @@ class LateChain:
         return self.recall.live.details(claim.session_id, claim.turn_id)
 
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str:
-        """Ring for a judge of the turn."""
+        """Ring a doorbell for a judgement of the turn. Returns the script's outcome."""
         return self.recall.live.ring_judge(session_id, turn_id, judge)
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
-        """Return the result that went out; None if it has not yet."""
+        """Return the published result, or None if there is none yet."""
         return self.recall.live.published(session_id, turn_id) or self.recall.result(turn_id)
 
     def publish(self, result: TurnResult) -> None:
-        """Send the result out if Redis has the turn and has not sent it. SQL's copy goes, unless it is redacted."""
+        """Publish the result if Redis has the turn and has not published it. SQL's copy is preferred unless it is
+        redacted."""
         kept = None if self.recall.is_redacted(result.turn_id) else self.recall.result(result.turn_id)
         self.recall.live.publish(kept or result)
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
-        """Replace the turn's text if its result has not gone out."""
-        # Writing to a turn that Redis has let go would leave a key without a lifetime behind.
+        """Replace the turn's text unless its result has been published."""
+        # A write to a turn that has expired would create a key without a lifetime.
         if self.published(session_id, turn_id) is None:
             self.recall.live.set_text(session_id, turn_id, text)

@@ -1,4 +1,4 @@
-"""Runs dead steps and judgements again, whether or not Redis still has their turn."""
+"""Retries of dead steps and judgements, whether or not Redis still has their turn."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ JUDGES_STEP = "judges"
 class Retried:
     """The outcome of one more try.
 
-    name: a step, or `judge:` and a judge's name.
-    word: `taken` means that a worker is running it at this moment.
-    error: one line."""
+    name: the step, or `judge:` and the judge's name.
+    word: `taken` means that a worker is running it now.
+    error: one line.
+    """
 
     name: str
     word: Literal["done", "failed", "taken"]
@@ -43,8 +44,7 @@ class Retried:
 
 @dataclass(eq=False, kw_only=True)
 class StepRerunner:
-    """A runner of steps in the process of a command. A worker may run the same step at the same time. What a step
-    writes to SQL is still written once, and callbacks get the step key that they had before.
+    """A runner that retries steps in the process of a command, even while a worker runs the same step.
 
     brain_of: returns the name of a turn's brain, by the turn's id.
     """
@@ -82,15 +82,15 @@ class StepRerunner:
     def run(self, session_id: str, turn_id: str, name: str) -> Retried:
         """Run the step once.
 
-        Raises TurnNotFound if neither Redis nor SQL knows how the turn ended. Raises InvalidInput if neither has its
-        content any more, because a step must not see a turn without it, or pass it on.
+        Raises TurnNotFound if neither Redis nor SQL knows how the turn ended. Raises InvalidInput if the turn's content
+        is lost, because a step must not process a turn without its content.
         """
         if self.late.recall.is_gone(session_id, turn_id):
             raise InvalidInput(
                 "TURN",
-                f"{turn_id!r} cannot be retried: Redis has let it go, and SQL keeps none of its content "
-                "(redact_logs); retry sooner after a failure, or let Redis keep ended turns longer "
-                "(BRAINQ_KEEP_TURN_S)",
+                f"{turn_id!r} cannot be retried: it has expired in Redis, and SQL keeps none of its content "
+                "(redact_logs); retry sooner after a failure, or raise BRAINQ_KEEP_TURN_S to keep ended turns "
+                "longer in Redis",
             )
         if name.startswith(JUDGE_PREFIX):
             return self._judge(session_id, turn_id, name)
@@ -113,7 +113,7 @@ class StepRerunner:
         except Exception as failure:
             log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
             error = failure_name(failure) if work.redacts else failure_text(failure)
-            # A step that its chain still retries must not look given up because this try failed, too.
+            # A step that the chain still retries must not become dead because this try failed.
             dead = row is not None and row.state == "dead"
             self.late.records.note_failure(claim, error[:2000], dead)
             return Retried(name, "failed", " ".join(error.split()))
@@ -127,7 +127,7 @@ class StepRerunner:
         judge = name.removeprefix(JUDGE_PREFIX)
         self.judgements.revive_job(job_key(turn_id, judge))
         word = self.judges.run(session_id, turn_id, judge)
-        # dropped: a worker was at it before the second line above; passed: it is for one of another build
+        # dropped: a worker claimed it before this try; passed: a worker of another build must run it
         if word in ("judged", "dropped", "passed"):
             return Retried(name, "done" if word == "judged" else "taken")
         row = next(row for row in self.judgements.of_turn(turn_id) if row.judge == judge)
@@ -139,8 +139,8 @@ class StepRerunner:
         if work is None:
             raise InvalidInput(
                 "TURN",
-                f"{turn_id!r} is of the brain {brain!r}, and the brains here are {', '.join(self.late.brains.names)}; "
-                "name the app that has it (-A, or BRAINQ_APP)",
+                f"{turn_id!r} belongs to the brain {brain!r}, but this app has only "
+                f"{', '.join(self.late.brains.names)}; name the app that has that brain (-A, or BRAINQ_APP)",
             )
         return work
 
@@ -152,7 +152,7 @@ class StepRerunner:
         if rows[name] == "done":
             raise InvalidInput("STEP", f"{name!r} has its score; there is nothing to retry")
         if rows[name] != "dead":
-            raise InvalidInput("STEP", f"{name!r} is pending; a finalizer worker tries it by itself")
+            raise InvalidInput("STEP", f"{name!r} is pending; a finalizer worker will try it without a command")
 
 
 def _require_failed_step(order: StepOrder, name: str, row: StepRow | None) -> None:
@@ -161,8 +161,8 @@ def _require_failed_step(order: StepOrder, name: str, row: StepRow | None) -> No
     if row is None:
         raise InvalidInput(
             "STEP",
-            f"SQL knows of no try of {name!r} that failed: the step is done, or the turn has not come to it yet; "
-            "the chain runs it by itself",
+            f"SQL has no failed try of {name!r}: the step is done, or the turn has not reached it yet; "
+            "the chain runs it without a command",
         )
     if row.state == "done":
         raise InvalidInput("STEP", f"{name!r} is done; there is nothing to retry")

@@ -1,4 +1,4 @@
-"""Makes the result and the decision record of a turn. Has the threads that wait for callbacks after the result."""
+"""The result and the decision record of a turn, and the threads that wait for callbacks after the result."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _OPENING_NAMES = {MEMORY_TOOL: "memory"}
 _END_TEXTS = {"failed": "its call failed", "timed_out": "it took too long", "timed_out_late": "it took too long"}
 RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
 MAX_CITATIONS = 8  # of each kind, in the text and in the result
-MIN_NAME_CHARS = 4  # a shorter name is a word like any other
+MIN_NAME_CHARS = 4  # a shorter name may be an ordinary word
 MIN_QUOTE_CHARS = 20
-MAX_BACKGROUND = 512  # callbacks of a process that nobody's thread waits for; those beyond keep their worker's
+MAX_BACKGROUND = 512  # background callbacks of a process; further ones occupy their worker's thread
 
 
 def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
-    """Return the warnings: what was not read, the context, problems of replies, and tokens that were not counted."""
+    """Return the warnings: unread context, a full context, problems of replies, uncounted tokens, changed builds."""
     unread = (
         f"{_OPENING_NAMES.get(tool, 'the context pack')} was not read before the first step: "
         f"{_END_TEXTS.get(status, status)}"
@@ -91,8 +91,7 @@ def _count_of_replies(count: int) -> str:
 
 
 def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
-    """Return the first eight different citations of a kind, in the order of the model's calls. A citation from before
-    the first step counts only if the answer uses it."""
+    """Return the first eight different citations of a kind. An unused one from before the first step does not count."""
     found: dict[str, Citation] = {}
     answer = turn.text.casefold()
     for row in _in_call_order(turn.sources):
@@ -121,7 +120,7 @@ def _is_used(row: Mapping[str, str], answer: str) -> bool:
 
 
 def make_result(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
-    """Return the result for the caller. `warnings` are added to those that the turn has gathered."""
+    """Return the result for the caller, with `warnings` after those of the turn itself."""
     rendered = dict.fromkeys(row["source"] for row in _in_call_order(turn.sources) if row["kind"] == "rendered")
     return TurnResult(
         turn_id=turn.request.turn_id,
@@ -181,7 +180,7 @@ def with_citations(text: str, local: tuple[Citation, ...], web: tuple[Citation, 
 
 
 def strategy_of(tools: Iterable[str]) -> Strategy:
-    """How the turn came to its answer, by the tools that ran; the first match counts.
+    """Return how the turn reached its answer, judged by the tools that ran. The first rule that matches decides.
 
     >>> strategy_of([]), strategy_of(["read_note"]), strategy_of(["local_search", "web_search"])
     ('direct_answer', 'tool_assisted', 'web_augmented')
@@ -197,7 +196,7 @@ def strategy_of(tools: Iterable[str]) -> Strategy:
 
 
 def decision_record(turn: EndedTurn) -> RuntimeDecisionRecord:
-    """Return the record of how the turn came to its answer."""
+    """Return the record of how the turn reached its answer."""
     return RuntimeDecisionRecord(
         turn_id=turn.request.turn_id,
         session_id=turn.request.session_id,
@@ -223,7 +222,7 @@ class BackgroundCallbacks:
         self._places = threading.BoundedSemaphore(max_threads)
 
     def start(self, work: Callable[[], object]) -> bool:
-        """Run `work` in a thread. Returns False if all threads are taken, or if the system refuses another one."""
+        """Run `work` in a thread. Returns False if all threads are in use or the system refuses another one."""
         if not self._places.acquire(blocking=False):
             return False
         variables = contextvars.copy_context()
@@ -232,7 +231,7 @@ class BackgroundCallbacks:
             try:
                 variables.run(work)
             except Exception as failure:
-                log.error("a step that went on behind its chain was not settled", failure=failure)
+                log.error("a finalizer step that became a job was not settled", failure=failure)
             finally:
                 self._places.release()
 
@@ -240,6 +239,6 @@ class BackgroundCallbacks:
             run_in_thread(until_done)
         except RuntimeError as refused:
             self._places.release()
-            log.warning("no thread for a step that goes on behind its chain", why=str(refused))
+            log.warning("no thread for a finalizer step that became a job", why=str(refused))
             return False
         return True

@@ -1,4 +1,4 @@
-"""The order of a brain's finalizer steps: which one follows, and which the result waits for. Pure."""
+"""The order of a brain's finalizer steps: which step comes next, and which steps the result depends on. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import takewhile
 from brainq.engine.brain.brain import Brain
 from brainq.engine.finalize.steps import FIRST_STEP, FinalStep, RecordDecision, StepContext, wants_citations
 
-RESULT = "result"  # every step behind it needs it
+RESULT = "result"  # every step after it needs it
 DECISION = RecordDecision.name
 
 
@@ -32,23 +32,21 @@ class StepOrder:
         return tuple(self._names)
 
     def get(self, name: str) -> FinalStep | None:
-        """Return the step of this name; None if the brain has none."""
+        """Return the step of this name, or None if the brain does not have it."""
         return self._steps.get(name)
 
     def needs(self, name: str) -> Sequence[str]:
-        """Return the steps that this one says it needs. The result, which all behind it need, is not among them."""
+        """Return the names in the step's `needs`. They never include the result, which every step after it needs."""
         return getattr(self._steps.get(name), "needs", ())
 
     def leads_to_result(self, name: str) -> bool:
-        """Return whether the result goes out only after this step. Such a step is tried again in the chain; the chain
-        goes on without any other that failed."""
+        """Return whether the result depends on this step. If it fails, the chain retries it before it continues."""
         return name in self._leading
 
     def next_step(self, name: str, done: Collection[str] = ()) -> str:
-        """Return the step that follows and is not among those `done` before; "" after the last.
+        """Return the next step that is not in `done`, or "" after the last one.
 
-        An unknown step is followed by the log: a chain that a newer or older release began is still recorded and
-        delivered, and what it had done before is not done twice.
+        After an unknown step comes the log, so that a chain that another build began is still recorded and delivered.
         """
         if name not in self._steps:
             return "log" if "log" in self._steps else ""
@@ -61,23 +59,25 @@ class StepOrder:
         return first in names and RESULT in names[names.index(first) : names.index(last) + 1]
 
     def joined_to(self, context: StepContext) -> Sequence[FinalStep]:
-        """Return the steps that may be done under the claim of this one: brainq's own that follow it, up to the result.
+        """Return the steps that may run under the claim of this one: brainq's own steps that follow it, up to the
+        result.
 
-        There are none if the step failed or was lost before, because it must be seen which one does so; if it changed
-        the text, which is then read again; and if a middleware, code of the brain, watches each step.
+        There are none after a loss or a failure, so that the next one shows which step causes it; none if the text
+        changed and must be read again; and none if a middleware watches the steps.
         """
         changed = context.claim.step == FIRST_STEP and wants_citations(context)
         return () if changed or not _may_share(context) else self._joined.get(context.claim.step, ())
 
     def beside(self, context: StepContext) -> Sequence[str]:
-        """Return the steps whose rows the log may write with its own: the decision's, which comes later, unless the
-        brain keeps decisions elsewhere. There are none for the reasons of `joined_to`."""
+        """Return the steps whose rows the log may write with its own: the decision, unless the brain has a decision
+        store."""
         is_ours = DECISION in self._steps and context.brain.decisions is None
         return (DECISION,) if is_ours and _may_share(context) else ()
 
 
 def _may_share(context: StepContext) -> bool:
-    """Return whether no step of the chain has failed so far, and no middleware watches the steps."""
+    """Return whether steps may share a claim: no step of the chain has failed or was lost, and no middleware watches
+    them."""
     claim, hooks = context.claim, context.brain.hooks
     is_first_try = claim.tries == 1 and not claim.lost and not claim.done_before
     return is_first_try and not hooks.before_final_step and not hooks.after_final_step
@@ -90,12 +90,12 @@ def _joined_to(step: FinalStep, following: Sequence[FinalStep]) -> Sequence[Fina
 
 @dataclass(frozen=True, slots=True)
 class FinalizerRuntime:
-    """What differs between the ended turns of one brain and those of another."""
+    """The parts of the finalizer that differ between brains."""
 
     brain: Brain
     order: StepOrder
 
     @property
     def redacts(self) -> bool:
-        """Return whether SQL keeps no content of the brain's turns."""
+        """Return whether SQL must not keep content of the brain's turns."""
         return self.brain.redact_logs

@@ -1,6 +1,4 @@
-"""Finalizer steps: what a step is and is given, brainq's own steps, and the processes of steps that lost their
-workers.
-"""
+"""Finalizer steps: their interface and context, brainq's own steps, and the quarantine of steps that lost workers."""
 
 from __future__ import annotations
 
@@ -36,21 +34,21 @@ if TYPE_CHECKING:
     from brainq.engine.finalize.recall import LateChain
     from brainq.engine.people.children import ChildDesk
 
-# A process that dies takes all its steps with it, and none of them shows which one did it. A step that lost so many
-# runs by itself: then its death is surely its own, and the others' steps end. As for turns (`state/turns.py`).
+# When a process dies, all its steps die with it, and nothing shows which one was the cause. A step that has lost this
+# many workers runs in a separate process, so that its next death harms no other step. Turns are treated the same way.
 MAX_LOST_WORKERS = 2
 RunInQuarantine = Callable[[FinalStepClaim, "float | None"], None]
-"""Runs a claimed step in a process of its own, within so many seconds. Raises QuarantinedStepError."""
+"""A function that runs a claimed step in a separate process, within a limit in seconds. Raises QuarantinedStepError."""
 
 NO_USAGE = TokenUsage()
-REVIEW_PLACEHOLDER = "[A review of this conversation was asked for.]"  # of the question, of which nothing else is kept
+REVIEW_PLACEHOLDER = "[A review of this conversation was asked for.]"  # replaces the question, which is not kept
 DECISION_LIMIT_S = 60.0
-LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherwise by `limit_s`
-PROCESS_START_S = 10.0  # how much longer a step in a process of its own may take
+LIMIT_S = 60.0  # the default time limit of a step; `limit_s` of a step overrides it
+PROCESS_START_S = 10.0  # the extra time of a step that runs in a separate process
 
 
 class QuarantinedStepError(Exception):
-    """A step in quarantine raised, or died. `error_type` is the class's name, `text` its message."""
+    """The error of a step that failed or died in quarantine. `error_type` is the name of its class."""
 
     def __init__(self, error_type: str, text: str) -> None:
         super().__init__(error_type, text)
@@ -62,24 +60,24 @@ class QuarantinedStepError(Exception):
 
 
 def error_type_name(failure: Exception) -> str:
-    """Return the name of the failure's class, also if it was raised in another process."""
+    """Return the name of the failure's class, even if it was raised in another process."""
     return failure.error_type if isinstance(failure, QuarantinedStepError) else failure_name(failure)
 
 
 def shown_failure(failure: Exception, *, redact: bool) -> str:
-    """Return what SQL keeps of a failed try."""
+    """Return the text of a failed try that SQL keeps."""
     kind = error_type_name(failure)
     return kind if redact else f"{kind}: {failure_words(failure)}"[:MAX_ERROR_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """What a step is given: the ended turn, read when first asked for, and the ports.
+    """The ended turn, which is read on first use, and the services that a step needs.
 
-    outgoing   takes the result that goes out with the script that ends the step; None: it goes out at once
-    made       the result, where a step under the same claim made it
-    beside     steps that come later, whose rows another may write with its own, by name
-    written    those of them whose rows were written so
+    outgoing   collects the result, which the script that ends the step publishes; None to publish it at once
+    made       the result, if another step under the same claim has already built it
+    beside     the names of later steps whose rows this step may write in its own transaction
+    written    those of them whose rows were written
     """
 
     claim: FinalStepClaim
@@ -98,7 +96,7 @@ class StepContext:
         return self.read_turn()
 
     def conversation(self) -> tuple[Message, ...]:
-        """The turn's messages: from SQL once they are logged, else from Redis."""
+        """Return the turn's messages: from SQL if they are logged, otherwise from Redis."""
         return self.records.transcript(self.claim.turn_id) or self.details().messages
 
     def details(self) -> TurnDetails:
@@ -111,7 +109,7 @@ class StepContext:
         return self.made[0]
 
     def send(self, result: TurnResult) -> None:
-        """Let the result go out, once the step has done its part at the latest."""
+        """Publish the result now, or when the step ends."""
         if self.outgoing is None:
             self.chain.publish(result)
         else:
@@ -120,17 +118,17 @@ class StepContext:
 
 @dataclass(frozen=True, slots=True)
 class FinalStepRunner:
-    """Runs a try of a step: in a span, between the brain's middlewares, within its limit.
+    """A runner of one try of a step: in a span, between the brain's middlewares, within the step's time limit.
 
-    quarantine   runs steps that lost their worker again and again, each in a process of its own; None: in this process
+    quarantine   runs steps that have repeatedly lost their worker, each in a separate process; None to run them here
     """
 
     quarantine: RunInQuarantine | None = None
 
     def run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
-        """Run the step. Raises what it raises.
+        """Run the step. Raises what the step raises.
 
-        bounded   whether to abandon the step after its limit; the caller does so if not
+        bounded   whether to abandon the step after its time limit; False if the caller does that
         """
         limit_s = step_limit_s(step)
         with _span(context), _around_step(context):
@@ -143,7 +141,7 @@ class FinalStepRunner:
 
 
 def step_limit_s(step: FinalStep) -> float | None:
-    """Return how long a try may take; None if the step bounds itself."""
+    """Return the time limit of a try in seconds, or None if the step bounds itself."""
     return getattr(step, "limit_s", LIMIT_S)
 
 
@@ -174,11 +172,11 @@ def _around_step(context: StepContext) -> Generator[None]:
 
 
 class FinalStep(Protocol):
-    """One finalizer step. Its `run` may run again after a crash and must then do no harm.
+    """One finalizer step. `run` may run again after a crash, and the repetition must do no harm.
 
-    Optional: `needs`, the names of earlier steps (the result is always among them, behind it), whose retries it waits
-    for; `limit_s`, how long a try may take (None: it bounds itself); `is_joined`, for brainq's own steps: whether it
-    may be done under the claim of another such step.
+    Optional attributes: `needs`, the names of earlier steps that must have succeeded first (steps after the result
+    always need it); `limit_s`, the time limit of a try in seconds (None if the step bounds itself); `is_joined`, only
+    for brainq's own steps: whether the step may share the claim of another one.
     """
 
     name: str
@@ -188,7 +186,7 @@ class FinalStep(Protocol):
 
 
 class AppendCitations:
-    """Appends the list of sources, where the turn or the brain asks for it. Safe to repeat."""
+    """The step that appends the list of sources, if the turn or the brain requests it. Repeating it is safe."""
 
     name = "citations"
     needs = ()
@@ -203,7 +201,7 @@ class AppendCitations:
             return
         turn = context.turn
         if turn.ending is not Ending.COMPLETED or turn.request.output_schema is not None:
-            return  # what is to be read as JSON has nothing under it
+            return  # an answer in JSON must stay valid JSON
         text = with_citations(turn.text, citations(turn, "local"), citations(turn, "web"))
         if text != turn.text:
             context.chain.set_text(context.claim.session_id, context.claim.turn_id, text)
@@ -215,11 +213,12 @@ def wants_citations(context: StepContext) -> bool:
 
 
 FIRST_STEP = AppendCitations.name
-"""Of every brain's chain: a turn that is over before anybody has looked at its brain begins it, too."""
+"""The first step of every chain. A turn that ends before any worker has loaded its brain starts there, too."""
 
 
 class CallUsage:
-    """Calls `on_usage` with the turn's tokens, if any count is not zero. At least once, with a stable step_key."""
+    """The step that calls `on_usage` with the turn's tokens, unless all are zero. At least once, with a stable
+    step_key."""
 
     name = "usage"
     needs = ("citations",)
@@ -248,8 +247,7 @@ def _model_name(model: Any) -> str:
 
 
 class LogAnswer:
-    """Writes the answer to the event log and the result to the turn's row, in one transaction with its step. Takes the
-    decision along."""
+    """The step that writes the answer to the event log and the result to the turn's row, in its own transaction."""
 
     name = "log"
     needs = ("citations",)
@@ -261,7 +259,7 @@ class LogAnswer:
 
     def run(self, context: StepContext) -> None:
         turn, claim = context.turn, context.claim
-        # A result that the sweeper sent before is the one the caller has: SQL keeps that, with its warnings.
+        # If the sweeper has already published a result, the caller has that one: SQL keeps it, with its warnings.
         sent = context.chain.published(claim.session_id, claim.turn_id) if claim.sent else None
         result, details = sent or context.result(), context.details()
         question, answered = log_entries(turn.request, result.text, begun=bool(details.messages))
@@ -274,7 +272,7 @@ class LogAnswer:
         except Exception:
             if decision is None:
                 raise
-            # The decision may be what SQL refuses. It has a step of its own, and must not delay the result.
+            # SQL may have refused the decision. Its own step writes it later, so that the result is not delayed.
             is_first, decision = context.records.record_answer(*rows), None
         if is_first:
             _count_turn(context.brain, turn, result, details)
@@ -297,8 +295,7 @@ def _count_turn(brain: Brain, turn: EndedTurn, result: TurnResult, details: Turn
 
 
 def log_entries(request: TurnRequest, text: str, *, begun: bool) -> tuple[str, str]:
-    """What the session's event log gets of a turn that has ended: (from the user, from the assistant), "" for
-    nothing."""
+    """Return an ended turn's entries for the event log: (from the user, from the assistant), "" for none."""
     match request.kind:
         case "chat":
             return "" if begun else request.message_with_files, text
@@ -309,8 +306,7 @@ def log_entries(request: TurnRequest, text: str, *, begun: bool) -> tuple[str, s
 
 
 class SendResult:
-    """Publishes the TurnResult, and gives it to the call that started the turn, if one did. A result the sweeper sent
-    before stays as it went out."""
+    """The step that publishes the TurnResult unless the sweeper has, and passes it to the parent call, if any."""
 
     name = "result"
     needs = ("citations", "log")
@@ -331,10 +327,10 @@ class SendResult:
 
 
 class RecordDecision:
-    """Writes one RuntimeDecisionRecord a turn: to SQL with the step's own row, or to a store of the brain's."""
+    """The step that writes the RuntimeDecisionRecord: to SQL with its own row, or to the brain's decision store."""
 
     name = "decision"
-    limit_s: float | None = None  # a store of the brain's own has a limit of its own
+    limit_s: float | None = None  # the brain's own store is limited by DECISION_LIMIT_S
 
     def is_configured(self, brain: Brain) -> bool:
         return True
@@ -352,7 +348,7 @@ class RecordDecision:
 
 
 class CallTurnEnd:
-    """Calls `on_turn_end`, and `after_turn` of middlewares, with the result. At least once, with a stable step_key."""
+    """The step that calls `on_turn_end` and the middlewares' `after_turn`. At least once, with a stable step_key."""
 
     name = "end"
 
@@ -362,7 +358,7 @@ class CallTurnEnd:
     def run(self, context: StepContext) -> None:
         turn = context.turn
         if turn.request.kind == "compact":
-            return  # nothing was asked and nothing answered; `on_turn_start` was not called either
+            return  # a compaction has no question and no answer; `on_turn_start` was not called either
         run_every_hook(
             context.brain.hooks.after_turn,
             TurnEnd(

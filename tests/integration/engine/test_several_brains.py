@@ -204,7 +204,8 @@ def test_the_turns_of_a_brain_that_is_no_more_end_and_say_so(pumps: Pumps) -> No
     kept = pump.wiring.store.turns.result(left.turn_id)
     assert kept is not None
     assert kept.warnings[0] == (
-        "sent before the finalizer was done: no finalizer worker has taken it up; its brain 'lab' is not among desk"
+        "sent before the finalizer was done: no finalizer worker has run its next step; "
+        "its brain 'lab' is not among desk"
     )
 
 

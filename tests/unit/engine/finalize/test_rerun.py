@@ -206,7 +206,7 @@ def test_a_step_that_failed_may_be_named(state: str) -> None:
     ("name", "said"),
     [
         ("memroy", "no step 'memroy'; its steps are first, own"),
-        ("own", "the turn has not come to it yet"),
+        ("own", "the turn has not reached it yet"),
         ("first", "'first' is done"),
         ("judge:nobody", "the turn has no 'judge:nobody'; its judgements are judge:late, judge:relevance"),
         ("judge:relevance", "has its score"),

@@ -276,7 +276,7 @@ def test_a_turn_that_cannot_be_read_is_tried_again() -> None:
 def test_a_judge_whose_worker_dies_each_time_is_given_up() -> None:
     job = Job(tries=8)
     assert runner(job, OwnJudge()).run("s1", "turn-1", "tone") == "dead"
-    assert "died, or was cut off, in each of 8 tries" in job.error
+    assert "died or lost its connection in each of 8 tries" in job.error
 
 
 def test_no_more_judges_at_once_than_places() -> None:
