@@ -1,7 +1,7 @@
-"""Whole turns on a virtual clock, with faults drawn from a seed.
+"""Run whole turns on a virtual clock, with faults drawn from a seed.
 
-python -m lab.simulate --seed 7 --turns 1000     a report; exit code 1 where a promise was broken
-python -m lab.simulate --seed 7 --world 3        that world of the run again, which is as the report tells it
+python -m lab.simulate --seed 7 --turns 1000     print a report; exit code 1 if a promise was broken
+python -m lab.simulate --seed 7 --world 3        repeat only that world of the run, as the report shows it
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ TELL_EVERY_WORLDS = 20
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.simulate", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seed", default="1", help="any word; the same one is the same run (default 1)")
+    parser.add_argument("--seed", default="1", help="any word; the same seed repeats the same run (default 1)")
     parser.add_argument(
-        "--turns", type=int, default=1000, help="that producers submit; calls start more (default 1000)"
+        "--turns", type=int, default=1000, help="turns that producers submit; calls start more (default 1000)"
     )
-    parser.add_argument("--world", type=int, default=None, help=f"only this one, of {TURNS_A_WORLD} turns each, from 0")
+    parser.add_argument(
+        "--world", type=int, default=None, help=f"run only this world, from 0, of {TURNS_A_WORLD} turns"
+    )
     parser.add_argument("--trace", action="store_true", help="print the end of each world's trace")
     given = parser.parse_args()
-    logging.disable(logging.CRITICAL)  # the machines log each fault, of which this is full
+    logging.disable(logging.CRITICAL)  # the machines log each fault, and there are many here
     report = Report()
     with Simulation() as simulation:
         for number, turns in enumerate(sizes_of(given.turns)):

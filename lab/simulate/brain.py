@@ -1,4 +1,4 @@
-"""The brain of simulated turns. What its model wants, and how long tools take, follows from the seed and the ids."""
+"""The brain of simulated turns. The seed and the ids decide what its model replies and how long its tools take."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Record = Callable[[RunContext, str, str], ledger.Effect]
 
 
 def wanted(seed: str, request: ModelRequest) -> ModelReply | ScriptedFailure:
-    """The model's reply to one step."""
+    """Return the model's reply to one step."""
     draw = Random(f"{seed} {request.turn_id} {request.step}")
     time.sleep(draw.choice((0.05, 0.2, 0.6, 2.0)))
     reply = _reply(draw, request)
@@ -59,10 +59,11 @@ def _reply(draw: Random, request: ModelRequest) -> ModelReply:
 
 
 def make_brain(seed: str, record: Record, give: Callable[[str], None], fails_now: Callable[[], bool]) -> Brain:
-    """
-    record      notes that a function starts: (context, tool, lane)
-    give        somebody outside gets the token of a call
-    fails_now   whether a callback of the finalizer fails
+    """Return the brain of a world.
+
+    record      records that a function starts: (context, tool, lane)
+    give        receives the token of an outside call
+    fails_now   returns whether a callback of the finalizer fails
     """
     brain = Brain(
         "simulated",

@@ -1,7 +1,7 @@
-"""Virtual time: what the modules of the machines are given in place of clocks, sleep, threads and random names.
+"""Virtual time: the replacements for clocks, sleep, threads and random names in the modules of the machines.
 
-Redis' clock is read in one place, `lua/lib/now.lua`. The loader pastes another one here; no other line of a script
-differs from production, which a test compares. SQLite's clock is `strftime('now')`, which a connection may define.
+Redis' clock is read in one place, `lua/lib/now.lua`. The loader replaces it; every other line of a script is the same
+as in production, which a test compares. SQLite's clock is `strftime('now')`, which a connection may redefine.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def with_virtual_clock(bells: Doorbells) -> Doorbells:
 
 
 class VirtualDatetime(datetime):
-    """Its `now` is the virtual clock's, of the run that goes on."""
+    """A datetime whose `now` reads the virtual clock of the current run."""
 
     hub: Hub | None = None
 
@@ -61,7 +61,7 @@ class VirtualDatetime(datetime):
 
 @dataclass(eq=False)
 class ClockOfThread:
-    """Virtual in the thread of the run; other threads go on by the real functions."""
+    """A clock that is virtual in the thread of the run. Other threads keep the real functions."""
 
     hub: Hub
     thread: int
@@ -77,7 +77,7 @@ class ClockOfThread:
 
 @contextmanager
 def virtual_time(hub: Hub, rng: Random) -> Generator[None]:
-    """Everything in this thread goes by the hub's clock, and draws from `rng`."""
+    """Make everything in this thread use the hub's clock and draw random numbers from `rng`."""
     threading_of_hub, clock = VirtualThreading(hub), ClockOfThread(hub, threading.get_ident())
     waits = {"pause": hub.sleep}
     with ExitStack() as stack:
@@ -90,7 +90,7 @@ def virtual_time(hub: Hub, rng: Random) -> Generator[None]:
             mock.patch.object(threads, "SimpleQueue", partial(VirtualQueue, hub)),
             mock.patch.object(threads, "run_in_thread", partial(_run_in_task, hub)),
             mock.patch.object(executor, "FunctionRun", partial(_function_run, hub)),
-            # Their defaults are the real functions, kept when their classes were made.
+            # The defaults of these classes are the real functions, bound when the classes were defined.
             mock.patch.object(scripts, "OutageRetry", partial(OutageRetry, **waits)),
             mock.patch.object(machines, "OutagePolicy", partial(OutagePolicy, **waits)),
             mock.patch.object(machines, "StepRunner", partial(StepRunner, **waits)),

@@ -1,4 +1,4 @@
-"""What goes wrong, and how often. A fault is counted where it fired, and not where it was drawn."""
+"""The faults of a run and their probabilities. A fault is counted when it takes effect, not when it is drawn."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ LOSS = Literal["", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Chances:
-    """Of each trip to Redis or SQL, of each doorbell, of each stop that is told, and in each second of a worker's
-    orderly stop; and a Redis or SQL that is away, once in so many seconds."""
+    """The probability of each fault.
+
+    Most are per trip to Redis or SQL. `bell_*` are per doorbell, `stop_unheard` per published stop, `callback_fails`
+    per callback, and `drains` per second of a worker. `*_away_every_s` is the average time between two outages, in
+    seconds.
+    """
 
     request_lost: float = 0.001
     reply_lost: float = 0.001
@@ -39,7 +43,7 @@ LONGEST_LATE_S = 20.0
 
 @dataclass(eq=False)
 class Faults:
-    """Draws faults while it is not calm. `fired` are those that happened, by their kind."""
+    """A source of faults. It draws none while `is_calm`. `fired` counts the faults that took effect, by kind."""
 
     rng: Random
     chances: Chances
@@ -54,21 +58,21 @@ class Faults:
         self._after = [(of.dies_after, "dies after")]
 
     def latency_s(self) -> float:
-        """Of one trip."""
+        """Return the latency of one trip in seconds."""
         return 0.0002 + self.rng.random() * 0.002
 
     def before(self, server: str) -> str:
-        """What befalls a trip before it arrives: `lost`, `dies before`, `freezes`, `slow`, or nothing."""
+        """Return the fault of a trip before it arrives: `lost`, `dies before`, `freezes`, `slow`, or ""."""
         lost = self.chances.request_lost if server == "redis" else self.chances.sql_lost
         return self._drawn([*self._before, (lost, "lost")])
 
     def after(self, server: str) -> str:
-        """What befalls it once it took effect: `lost`, `dies after`, or nothing."""
+        """Return the fault of a trip that has taken effect: `lost`, `dies after`, or ""."""
         lost = self.chances.reply_lost if server == "redis" else self.chances.sql_lost
         return self._drawn([*self._after, (lost, "lost")])
 
     def bell(self) -> str:
-        """What befalls a doorbell: `lost`, `repeated`, `late`, or nothing."""
+        """Return the fault of a doorbell: `lost`, `repeated`, `late`, or ""."""
         of = self.chances
         return self._drawn([(of.bell_lost, "lost"), (of.bell_repeated, "repeated"), (of.bell_late, "late")])
 

@@ -1,4 +1,5 @@
-"""The one thread: tasks that wait by a virtual clock, and what stands for threads, locks, events and queues there."""
+"""The scheduler of the one thread: tasks on a virtual clock, and their replacements for threads, locks, events and
+queues."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ EPOCH_S = 1_772_323_200  # 1 March 2026, where the virtual clock begins: far abo
 
 
 class Killed(BaseException):
-    """Ends the tasks of a process that died. Nothing that they do on the way out reaches Redis or SQL."""
+    """The exception that ends the tasks of a dead process. Nothing that they do while it unwinds reaches Redis or
+    SQL."""
 
 
 class Owner(Protocol):
@@ -41,7 +43,7 @@ class Task:
 
 
 class Wait:
-    """A task that waits; the first who wakes it ends that."""
+    """A waiting task. The first wake-up ends the wait, and later ones do nothing."""
 
     __slots__ = ("is_over", "task")
 
@@ -51,9 +53,10 @@ class Wait:
 
 
 class Hub:
-    """Runs what is due, in the order of the virtual clock; what is due at once, in an order drawn from the seed.
+    """A scheduler that runs due actions in the order of the virtual clock. The seed decides the order of simultaneous
+    ones.
 
-    failed   is told what a task raised
+    failed   receives the exceptions that tasks raise
     """
 
     def __init__(self, rng: Random, failed: Callable[[Task, Exception], None]) -> None:
@@ -71,9 +74,11 @@ class Hub:
         return self.now_us / 1_000_000
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
-        """Do it so much later, in no task."""
+        """Schedule an action in `seconds` seconds, outside all tasks."""
         self._number += 1
-        at_us = self.now_us + max(0, math.ceil(seconds * 1_000_000))  # never too early: who waits would wait on
+        at_us = self.now_us + max(
+            0, math.ceil(seconds * 1_000_000)
+        )  # rounded up, or a task would wake too early and wait again
         heapq.heappush(self._due, (at_us, self.rng.random(), self._number, act))
 
     def spawn(self, label: str, owner: Owner, body: Callable[[], object], after_s: float = 0.0) -> Task:
@@ -84,18 +89,18 @@ class Hub:
         return task
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Until it is over, or nothing is due any more."""
+        """Run due actions until `is_over` returns True or none is left."""
         while self._due and not is_over():
             self.now_us, _, _, act = heapq.heappop(self._due)
             act()
 
     def sleep(self, seconds: float) -> None:
-        """Of the task that calls it; elsewhere nothing happens."""
+        """Suspend the current task. Outside of tasks this does nothing."""
         if self.current is not None:
             self.suspend(Wait(self.current), seconds)
 
     def suspend(self, wait: Wait, timeout_s: float | None) -> None:
-        """The task that calls it waits until it is woken, or for so long. Raises Killed when its process has died."""
+        """Suspend the current task until it is woken or the timeout is over. Raises Killed if its process has died."""
         task = wait.task
         if task.owner.is_dead:
             raise Killed
@@ -110,19 +115,19 @@ class Hub:
             self.after(0.0, lambda wait=wait: self._resume(wait))
 
     def end_of(self, owner: Owner) -> int:
-        """Ends the tasks of a process that is dead; how many these were. Not to be called in one of them."""
+        """End the tasks of a dead process, and return their number. None of them may call this."""
         ended = [task for task in self.tasks if task.owner is owner]
         for task in ended:
             self.current = task
             if task.run:
                 task.run.throw(Killed)
             task.is_done = True
-            self.tasks.pop(task, None)  # one that never began has no end of its own
+            self.tasks.pop(task, None)  # a task that never began does not run its `finally`
         self.current = None
         return len(ended)
 
     def main(self, task: Task) -> None:
-        """The whole life of a task."""
+        """Run a task from its start to its end."""
         try:
             if not task.owner.is_dead:
                 task.body()
@@ -151,7 +156,7 @@ class Hub:
 
 
 class VirtualLock:
-    """`threading.Lock` among tasks, first come first served."""
+    """A replacement for `threading.Lock` among tasks, first come first served."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -180,7 +185,7 @@ class VirtualLock:
 
 
 class VirtualCondition:
-    """`threading.Condition`."""
+    """A replacement for `threading.Condition`."""
 
     def __init__(self, hub: Hub, lock: VirtualLock) -> None:
         self._hub = hub
@@ -209,7 +214,7 @@ class VirtualCondition:
 
 
 class VirtualEvent:
-    """`threading.Event`."""
+    """A replacement for `threading.Event`."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -240,7 +245,7 @@ class VirtualEvent:
 
 
 class VirtualQueue:
-    """`queue.SimpleQueue`."""
+    """A replacement for `queue.SimpleQueue`."""
 
     def __init__(self, hub: Hub) -> None:
         self._items: deque[Any] = deque()
@@ -260,7 +265,7 @@ class VirtualQueue:
 
 
 class VirtualThread:
-    """`threading.Thread`: a task of the process that starts it."""
+    """A replacement for `threading.Thread`: a task of the process that starts it."""
 
     def __init__(
         self,
@@ -284,7 +289,7 @@ class VirtualThread:
 
 
 class VirtualThreading:
-    """Stands for the module `threading` in modules that start threads or wait for them."""
+    """A replacement for the module `threading` in modules that start threads or wait for them."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

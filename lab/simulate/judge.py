@@ -1,4 +1,4 @@
-"""Judges a world that is over, from outside: by SQL's rows, Redis' keys, and the ledger of effects."""
+"""The judge of a finished world. It checks the promises against SQL's rows, Redis' keys and the ledger of effects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ return left
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """Of one turn what Redis still has. `result` is whether its result is there."""
+    """The facts about a turn that Redis still has. `result` is whether its result is in Redis."""
 
     session_id: str
     turn_id: str
@@ -43,7 +43,7 @@ class TurnFacts:
 
 
 def judge(world: World) -> None:
-    """Tells the world of each broken promise."""
+    """Report each broken promise to the world."""
     rows = _rows(world, "SELECT turn_id, session_id, state, ending, ended_at, result_json FROM turns ORDER BY turn_id")
     for turn_id, _, state, ending, ended_at, result in rows:
         world.endings[ending or state] += 1
@@ -78,7 +78,7 @@ def _judge_turn(world: World, turn: TurnFacts) -> None:
 
 
 def _judge_calls(world: World) -> None:
-    """What is said of each call, against what it did."""
+    """Compare the recorded status of each call with what its function did."""
     ledger, told = world.ledger, _rows(world, "SELECT turn_id, call_id, tool, status FROM traces")
     counted = Counter[str]()
     for turn_id, call_id, tool, status in told:
@@ -95,7 +95,8 @@ def _judge_calls(world: World) -> None:
 
 
 def _judge_histories(world: World, sessions: Sequence[str]) -> list[str]:
-    """Each call has one message, in the model's order, right behind the reply that made it. What inputs were read."""
+    """Check that each call has one message, in the model's order, directly after its reply. Returns the inputs that
+    were read."""
     read: list[str] = []
     keys = world.servers.scripts.keys
     found = world.servers.client.now([("LRANGE", keys.of_session(sid, "history"), 0, -1) for sid in sessions])
@@ -118,7 +119,7 @@ def _judge_histories(world: World, sessions: Sequence[str]) -> list[str]:
 
 
 def _judge_inputs(world: World, read: Sequence[str]) -> None:
-    """Each input was read once, or became another turn, or was refused."""
+    """Check that each input was read once, or became another turn, or was refused."""
     times = Counter(read)
     for name, turn_id, state, text in _rows(
         world, "SELECT client_message_id, turn_id, state, text FROM inputs ORDER BY client_message_id"

@@ -1,4 +1,4 @@
-"""The ledger beside the machines: what tools did to the world, as nobody in brainq counts it."""
+"""The ledger: an independent record of the effects of tools on the world, which brainq does not write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.simulate.hub import Owner
 
 @dataclass(eq=False, slots=True)
 class Effect:
-    """One run of a tool's function. `ended_us` is None while it runs, or where its process died in it."""
+    """One run of a tool's function. `is_over` stays False if its process died during the run."""
 
     turn_id: str
     call_id: str
@@ -26,11 +26,11 @@ class Effect:
 
 @dataclass(eq=False)
 class Ledger:
-    """Every effect, in order. `broken` is told of each broken promise as it happens.
+    """Every effect, in order. `broken` receives each broken promise when it is detected.
 
-    once     tools whose calls may start once
-    excused  whether an overlap in a lane is allowed, because the process of the earlier one stood still, or Redis was
-             away for longer than its lease
+    once     the tools whose calls may start only once
+    excused  returns whether the lane of an effect may be taken by another, because its process was frozen or Redis was
+             away for longer than the lease
     """
 
     once: frozenset[str]
@@ -42,7 +42,7 @@ class Ledger:
     counts: Counter[str] = field(default_factory=Counter[str])
 
     def begin(self, effect: Effect) -> None:
-        """A function starts: this is its effect."""
+        """Record that a function starts."""
         earlier = self.effects.setdefault((effect.turn_id, effect.call_id), [])
         self.counts[effect.tool] += 1
         if earlier and effect.tool in self.once:

@@ -1,4 +1,4 @@
-"""Subscriptions: who listens to what, as Redis sees it, and what was published. Read at a known point of the run."""
+"""Subscriptions: connections that listen to a channel and are read at a known point of the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _pack: Any = getattr(hiredis, "pack_command")  # noqa: B009 - it has no stub
 
 
 class Line:
-    """A connection to the server on a unix socket that listens to one channel."""
+    """A connection that listens to one channel of the server on a unix socket."""
 
     def __init__(self, path: str, channel: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -22,7 +22,7 @@ class Line:
         self._read()
 
     def heard(self) -> list[str]:
-        """What was published since the last time: all that was, once the server has answered a ping."""
+        """Return the messages published since the last call. A ping's reply shows that there are no more."""
         self._send("PING")
         messages: list[str] = []
         while (reply := self._read())[0] == "message":
@@ -30,7 +30,7 @@ class Line:
         return messages
 
     def close(self) -> None:
-        """The server knows that nobody listens any more when this returns."""
+        """Unsubscribe and close. When this returns, the server no longer counts the listener."""
         self._send("UNSUBSCRIBE", self._channel)
         while self._read()[0] != "unsubscribe":
             pass

@@ -1,4 +1,4 @@
-"""Producers and people: they submit turns, speak into them, cancel, decide, bring results, and go home."""
+"""Producers and people: they submit turns, send input, cancel, decide approvals, and bring results from outside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from brainq.errors import BrainqError
 if TYPE_CHECKING:
     from lab.simulate.world import World
 
-EVERY_S = 0.12  # a turn is submitted, on average
+EVERY_S = 0.12  # the average time between two submitted turns
 DECIDE_EVERY_S = 2.0
 TRIES = 12
 BUSY = ("enqueue",) * 12 + ("interrupt", "replace", "steer", "reject", "merge")
@@ -24,7 +24,11 @@ TENANTS = ("acme:", "bolt:", "")
 
 
 class People:
-    """`last_s` is when the last turn was submitted. `accepted` are turns whose submit was answered."""
+    """The producers and people of a world.
+
+    accepted: the turns whose submit was answered.
+    last_s: the time when the last turn was submitted.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -39,7 +43,7 @@ class People:
         self._later(DECIDE_EVERY_S, self._decide)
 
     def take_token(self, token: str) -> None:
-        """Somebody outside has it, and may bring a result: soon, late, twice, or never."""
+        """Receive the token of an outside call, whose result may come soon, late, twice or never."""
         roll = self._draw.random()
         if roll < 0.1:
             return
@@ -51,7 +55,7 @@ class People:
                 self._do_later(after_s, "complete", lambda w: w.people.outside.complete(token, {"said": "yes"}))
 
     def unfinished(self) -> list[str]:
-        """Turns that have not their result in SQL, or that somebody has yet to act on in Redis."""
+        """Return the turns that have no result in SQL yet, or that still need work in Redis."""
         servers = self._world.servers
         open_ids = [row.turn_id for row in servers.store.turns.unended(0, 10_000)]
         if open_ids or self._submitted < self._world.turns:
@@ -83,7 +87,7 @@ class People:
             limits=limits,
             on_busy=on_busy,
             priority=draw.choice(("high", "normal", "normal", "low")),
-            # One that becomes input of another turn would hold that for an hour.
+            # A turn that became the input of another one would hold that one for an hour.
             readiness=False if draw.random() < 0.03 and on_busy == "enqueue" else None,
         )
 
@@ -109,7 +113,7 @@ class People:
         self._do_later(after_s, f"steer {tid}", lambda w: w.people.inputs.send(sid, tid, item))
 
     def _decide(self) -> None:
-        """Look at what waits for an approval, and decide some of it."""
+        """Decide some of the pending approvals."""
         roll = self._draw.random
 
         def look(wiring: Wiring) -> None:
@@ -128,7 +132,7 @@ class People:
         self._world.hub.after(after_s, act)
 
     def _do_later(self, after_s: float, what: str, verb: Callable[[Wiring], Any], tries: int = TRIES) -> None:
-        """Do it in the front's process, and again where that died, or could not reach a server."""
+        """Call a verb in the front's process later. Repeat it if the process died or could not reach a server."""
 
         def begin() -> None:
             fronts = [p for p in self._world.processes if p.kind == "front" and not p.is_dead]

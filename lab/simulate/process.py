@@ -1,4 +1,4 @@
-"""A process of the simulated fleet: brainq's own machines, and the tasks that serve its pool."""
+"""A process of the simulated fleet: brainq's own machines, and the tasks that serve its pools."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from lab.simulate.world import World
 
 JOIN_EVERY_S = 5.0
-VISITS_S = (VISIT_S, 10.0, 60.0)  # by the process: a step of these models takes longer than VISIT_S
+VISITS_S = (VISIT_S, 10.0, 60.0)  # drawn for each process, because a step of these models takes longer than VISIT_S
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What all processes of a run share: the wires, the scripts by the virtual clock, and the tables.
+    """What all processes of a run share: connections, scripts that read the virtual clock, and tables.
 
-    ringing, publishing   the scripts that may ring a doorbell, and that may tell of a stop
+    ringing, publishing   the scripts that may ring a doorbell, and that may publish a stop
     """
 
     hub: Hub
@@ -58,7 +58,8 @@ class Servers:
 
 
 class VirtualStops(RedisStopSignals):
-    """brainq's own, without its thread: the run hears, and tells each process that listens."""
+    """brainq's stop signals without their thread: the world reads the channel and notifies each process that
+    listens."""
 
     def __init__(self, world: World, process: Process, channel: str, on_gap: Callable[[], None]) -> None:
         super().__init__("", channel, on_gap)
@@ -75,13 +76,13 @@ class VirtualStops(RedisStopSignals):
             self._world.servers.hub.spawn("connected", self._process, lambda callback=callback: self._notify(callback))
 
     def tell(self, name: str) -> None:
-        """A stop of `SESSION TURN` was published."""
+        """Stop a turn, named `SESSION TURN`, because its stop was published."""
         self._stop(name)
 
 
 @dataclass(eq=False)
 class Process:
-    """A worker. `kind` is its name in POOLS, and `threads` are those of the pools that it serves."""
+    """A worker. `kind` is its name in POOLS, and `threads` are the threads of the pools that it serves."""
 
     world: World
     name: str
@@ -117,11 +118,11 @@ class Process:
 
     @property
     def busy(self) -> int:
-        """How many threads of its pools are in use."""
+        """Return how many threads of its pools are in use."""
         return sum(self.threads.busy(pool) for pool in self.threads.pools)
 
     def begin(self) -> None:
-        """Its threads beside the pool's. In one of its own tasks."""
+        """Start the background tasks of the process. Runs in one of its tasks."""
         hub = self.world.servers.hub
         self.wiring.state.presence.begin()
         hub.spawn("join", self, self._keep_joining, after_s=JOIN_EVERY_S)
@@ -136,12 +137,12 @@ class Process:
             self.wiring.finalizer.late.jobs.backoff = Backoff(0.0, 1.0, 0.0, (1.0, 1.0))  # SQL's clock is the machine's
 
     def listen(self, channels: Any) -> None:
-        """On the channel of its own, by which Redis knows that it lives."""
+        """Subscribe to the process's own channel, by which Redis knows that it lives."""
         alive = self.wiring.state.keys.alive
         self.lines += [Line(self.world.servers.socket_path, name) for name in channels if name.startswith(alive)]
 
     def answer(self, task: str, args: list[Any], place: Place) -> str:
-        """What a worker does with a doorbell."""
+        """Answer a doorbell as a worker does. Returns the outcome as a word."""
         visits: Any = self.wiring.visits
         match task:
             case names.TURN_ADVANCE:
@@ -183,7 +184,7 @@ class Process:
 
 
 class Place:
-    """A thread of a pool, taken by the answer to one doorbell until that is over, or abandoned."""
+    """A thread of a pool that answers one doorbell, until the answer is complete or abandoned."""
 
     def __init__(self, world: World, process: Process, pool: str) -> None:
         self._world = world
@@ -199,14 +200,14 @@ class Place:
             self._world.take_soon()
 
     def abandon(self, settle: Callable[[], str]) -> None:
-        """The call's function keeps its thread, and the pool gets another one for it."""
+        """Give the pool another thread: the call's function keeps this one."""
         self._world.note(self._process.name, "abandoned", settle())
         self.leave()
 
 
 class VirtualToolProcesses:
-    """`engine.calls.tool_processes.ToolProcesses`: a call that runs alone has this process, and dies with it. What it
-    does after its time it does, as a function in a thread."""
+    """A replacement for `engine.calls.tool_processes.ToolProcesses`. A tool process is a thread here, and dies with the
+    worker."""
 
     def __init__(self, executor: BoundedToolExecutor) -> None:
         self._executor = executor
@@ -214,7 +215,7 @@ class VirtualToolProcesses:
     def run(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: object) -> CallReturn:
         cut: list[ToolTimeout] = []
         ended = self._executor.run(tool, arguments, context, on_cut=cut.append)
-        if ended is None:  # as a killed child, the function that was cut off has ended
+        if ended is None:  # a child would have been killed, so the function counts as ended
             return cut[0].model_copy(update={"still_running": False})
         return ended
 
@@ -222,7 +223,7 @@ class VirtualToolProcesses:
 
 
 class VirtualQuarantine:
-    """`app.wiring.quarantine.Quarantine`: a process for each turn or step, which dies like any other here."""
+    """A replacement for `app.wiring.quarantine.Quarantine`: a child process for each turn or step."""
 
     def __init__(self, world: World, process: Process) -> None:
         self._world = world
@@ -259,7 +260,7 @@ class VirtualQuarantine:
         return make_coordinator(child.wiring, quarantine=None)
 
     def _run(self, child: Process, body: Callable[[], object]) -> bool:
-        """Run it in the child; False when that died."""
+        """Run `body` in the child. Returns False if the child died."""
         hub = self._world.servers.hub
         ended = child.on_death = VirtualEvent(hub)
 

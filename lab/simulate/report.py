@@ -1,4 +1,4 @@
-"""What worlds came to: added up, printed, and the exit code that follows."""
+"""The report of all worlds of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ SHOWN = 10
 
 @dataclass
 class Report:
-    """`digests` are those of the worlds' traces; `trace` are the last lines of the first that broke a promise."""
+    """The sums of all worlds.
+
+    digests: a digest of each world's trace.
+    trace: the last lines of the first world that broke a promise.
+    """
 
     turns: int = 0
     worlds: int = 0
@@ -29,11 +33,11 @@ class Report:
 
     @property
     def digest(self) -> str:
-        """One for all worlds: two runs with the same one did the same."""
+        """Return one digest for all worlds. Two runs with equal digests did the same."""
         return hashlib.sha256(" ".join(self.digests).encode()).hexdigest()[:16]
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the report as lines of text."""
         rate = self.turns / self.took_s if self.took_s else 0.0
         rate_cpu = self.turns / self.cpu_s if self.cpu_s else 0.0
         return [

@@ -1,4 +1,4 @@
-"""Runs worlds one after another on one server and one file, and adds up what they say."""
+"""The runner of worlds, one after another on one Redis server and one SQLite file."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ RAM = Path("/dev/shm")
 
 
 def sizes_of(turns: int) -> list[int]:
-    """How many turns each world has, of so many in all."""
+    """Return the number of turns of each world, for `turns` in all."""
     whole, rest = divmod(turns, TURNS_A_WORLD)
     return [TURNS_A_WORLD] * whole + [rest] * (rest > 0)
 
 
 class Simulation:
-    """Worlds of one server, which ends with the block.
+    """The worlds of one server, which stops when the block ends.
 
-    mutate   what stands in for a script's text, where a test seeds a bug: (script, text) -> text
+    mutate   returns the text of a script, (name, text) -> text; a test seeds a bug with it
     """
 
     def __init__(self, mutate: Callable[[str, str], str] = lambda name, text: text) -> None:
@@ -64,7 +64,7 @@ class Simulation:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def run_world(self, seed: str, turns: int, chances: Chances, report: Report) -> None:
-        """One world, added to the report."""
+        """Run one world and add it to the report."""
         began_s, began_cpu_s = time.perf_counter(), time.process_time()
         rng = Random(seed)
         worlds: list[World] = []
@@ -140,7 +140,7 @@ class Simulation:
 
 @dataclass
 class _TripsOf:
-    """Of the world that is being run, once there is one."""
+    """The trips of the current world, once there is one."""
 
     worlds: list[World]
 

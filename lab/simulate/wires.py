@@ -1,6 +1,6 @@
-"""The wires to Redis and SQL: each trip gives way to other tasks first, and may be cut before or after its effect.
+"""The connections to Redis and SQL. Before each trip other tasks may run, and it may be cut before or after its effect.
 
-All processes share one connection to each server; which of them asks is known by the task that runs.
+All processes share one connection to each server; the current task shows which process uses it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from brainq.adapters.sql.database import Database, Parameters, Record, Transacti
 from lab.simulate.clock import CLOCK
 from lab.simulate.hub import Hub
 
-KEPT_MS = 86_400_000  # of what has a lifetime of seconds: the virtual clock ends it, and not the real one
+KEPT_MS = 86_400_000  # the real lifetime of keys that live for seconds, which the virtual clock ends
 
 
 class Trips(Protocol):
-    """Decides what befalls trips, and is told what came of them.
+    """The faults of trips.
 
-    before   gives way; returns `lost` for one that never arrives, and raises Killed where the process dies
-    after    the trip has taken effect; returns `lost` for a reply that never arrives, and raises Killed
+    before   lets other tasks run; returns `lost` for a request that never arrives; raises Killed if the process dies
+    after    called when the trip has taken effect; returns `lost` for a reply that never arrives; raises Killed
     """
 
     def before(self, server: str, what: str) -> str: ...
@@ -35,10 +35,10 @@ class Trips(Protocol):
 
 
 class VirtualClient(Client):
-    """brainq's client. `names` are the scripts' by their hashes."""
+    """brainq's Redis client with faults. `names` maps the hashes of scripts to their names."""
 
     def __init__(self, url: str, hub: Hub, trips: Trips) -> None:
-        # However long the real server takes on a busy machine: only the virtual clock decides what is late.
+        # No timeouts: a busy machine may be slow, and only the virtual clock decides what is late.
         never = {"socket_timeout": None, "socket_connect_timeout": None}
         pool = make_pool(url, max_connections=4, decode_responses=True, retry=Retry(NoBackoff(), 0), **never)
         super().__init__(connection_pool=pool)
@@ -80,7 +80,7 @@ class VirtualClient(Client):
         return pipe
 
     def now(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies, at once and whatever befalls others: of the run itself."""
+        """Return the replies without delay or fault, for the simulation itself."""
         us = self._hub.now_us
         clock = ("HSET", CLOCK, "s", us // 1_000_000, "us", us % 1_000_000)
         found = super().replies([clock, *(self._without_lifetime(command) for command in commands)])[1:]
@@ -101,7 +101,7 @@ class VirtualClient(Client):
         return [self._hub.now_us // 1_000_000, self._hub.now_us % 1_000_000]
 
     def _without_lifetime(self, command: Sequence[Any]) -> Sequence[Any]:
-        """Of seconds: what such a key ends is decided by the virtual clock."""
+        """Return the command with a lifetime of a day: the virtual clock ends keys that live for seconds."""
         if command[0] == "SET" and "PX" in command:
             at = command.index("PX")
             if command[1] not in self._ends:  # a SET with NX that finds the key there renews nothing
@@ -124,7 +124,8 @@ class VirtualClient(Client):
 
 
 class VirtualDatabase(Database):
-    """brainq's database. A transaction is one trip: nothing comes between its statements, as SQL sees to."""
+    """brainq's database with faults. A transaction is one trip, because SQL lets nothing happen between its
+    statements."""
 
     trips: Trips
     _is_inside = False

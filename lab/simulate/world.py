@@ -1,4 +1,4 @@
-"""One world: a fleet, its queues, and what goes wrong in it, from its first turn until all is over."""
+"""One world: a fleet, its queues and its faults, from the first turn until nothing is left to do."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ POOLS: dict[str, tuple[int, dict[str, int]]] = {
     "all": (2, THREADS),
     "front": (1, {}),
 }
-"""Of each kind of process how many there are, and the threads of the pools that it serves. Those of several pools
-continue with what their work opens."""
+"""For each kind of process, how many there are and the threads of each pool that it serves. The threads of a process
+with several pools continue with the work that theirs opens."""
 TAKE_AFTER_S = 0.003
-FULL_FOR_S = 0.1  # then a message that was taken looks again for a free thread
+FULL_FOR_S = 0.1  # the delay until a message in a full worker looks again for a free thread
 LOOK_EVERY_S = 1.0
-CALM_AFTER_S = 30.0  # after the last turn was submitted nothing goes wrong any more
-MOST_S = 7_200.0  # a turn whose sender died waits an hour to be called ready
+CALM_AFTER_S = 30.0  # after this time from the last submit there are no more faults
+MOST_S = 7_200.0  # a turn whose sender died waits an hour for its readiness
 SHOWN = 60  # lines of the trace that are kept
 LEASE_S = 10.0
 
 
 class World:
-    """`broken` are the promises that were."""
+    """A simulated deployment. `broken` are the broken promises."""
 
     def __init__(self, seed: str, turns: int, servers: Servers, rng: Random, chances: Chances) -> None:
         self.seed = seed
@@ -55,7 +55,7 @@ class World:
         self.broken: list[str] = []
         self.shown: deque[str] = deque(maxlen=SHOWN)
         self.ended_us: dict[str, int] = {}
-        self.away: list[tuple[str, int, int]] = []  # a server, from when, until when
+        self.away: list[tuple[str, int, int]] = []  # (server, start, end)
         self._digest = hashlib.sha256()
         self._rng = rng
         self._numbers = Counter[str]()
@@ -75,7 +75,7 @@ class World:
 
     @property
     def virtual_s(self) -> float:
-        """How long it lasted."""
+        """Return how long the world has lasted, in virtual seconds."""
         return (self.hub.now_us - self._began_us) / 1_000_000
 
     @property
@@ -84,11 +84,11 @@ class World:
 
     @property
     def digest(self) -> str:
-        """Of the whole trace."""
+        """Return the digest of the whole trace."""
         return self._digest.hexdigest()[:16]
 
     def run(self) -> None:
-        """From the first turn to the last key."""
+        """Run the world from its first turn to its last key, and judge it."""
         for pool, (count, _) in POOLS.items():
             for _ in range(count):
                 self._start(pool)
@@ -108,7 +108,7 @@ class World:
         judge(self)
 
     def note(self, *line: object) -> None:
-        """Into the trace."""
+        """Add a line to the trace."""
         text = f"{(self.hub.now_us - self._began_us) / 1_000_000:10.4f}  " + "  ".join(map(str, line))
         self._digest.update(text.encode())
         self.shown.append(text)
@@ -161,7 +161,7 @@ class World:
     # Processes.
 
     def child(self, parent: Process) -> Process:
-        """One that works on a suspect by itself, and ends with its parent."""
+        """Start a child of `parent` for one suspect. It ends with its parent."""
         child = self._make("alone", {})
         parent.children.append(child)
         return child
@@ -177,7 +177,7 @@ class World:
         self._fire("frozen", process.name, where, f"{for_s:.1f} s")
 
     def kill(self, process: Process) -> None:
-        """It dies now; what supervises it starts another."""
+        """Kill a process. Its supervisor starts another one."""
         process.is_dead = True
 
         def bury() -> None:
@@ -218,7 +218,7 @@ class World:
     # Doorbells and stops.
 
     def _look_at(self, what: str) -> None:
-        """A script may have rung, or stopped a turn."""
+        """Deliver the doorbells and stops that these scripts may have published."""
         for name in what.split("+"):
             if name in self.servers.ringing:
                 self.take_soon()
@@ -259,7 +259,7 @@ class World:
         ]
 
     def _arrives(self, pool: str, key: str, text: str) -> None:
-        """A worker has popped it."""
+        """Handle a message that a worker has popped from its queue."""
         fate = self.faults.bell()
         message = json.loads(text)
         task, args = message["headers"]["task"], json.loads(message["body"])[0]
@@ -291,14 +291,14 @@ class World:
 
         self.hub.spawn(f"{task} {args[1:]}", process, answer)
 
-    # What goes on beside.
+    # Outages, freezes and the end.
 
     def _fire(self, kind: str, *where: object) -> None:
         self.faults.fired[kind] += 1
         self.note("FAULT", kind, *where)
 
     def away_ms(self, until_ms: int) -> int:
-        """How long servers were away before then, in the last three minutes: so much later things may be."""
+        """Return how long servers were away in the three minutes before a time. Deadlines may be missed by as much."""
         since_us = (until_ms - 180_000) * 1000
         return sum(until - since for _, since, until in self.away if since_us < until <= until_ms * 1000) // 1000
 
@@ -317,7 +317,7 @@ class World:
         self.hub.after(self._rng.expovariate(1 / every_s), go)
 
     def _look(self) -> None:
-        """Once a second: is it over?"""
+        """Check once a second whether the world is over."""
         if self.people.last_s is not None and self.hub.now_s - self.people.last_s > CALM_AFTER_S:
             self.faults.is_calm = True
         self._drain()
@@ -331,7 +331,7 @@ class World:
         self.hub.after(LOOK_EVERY_S, self._look)
 
     def _drain(self) -> None:
-        """Now and then a worker is told to stop: it takes nothing more, and ends when its work is over."""
+        """Occasionally tell a worker to stop: it takes no more work and exits when its current work ends."""
         for process in self.processes:
             if process.threads.draining and not process.busy and not process.is_dead:
                 self.kill(process)
@@ -341,11 +341,11 @@ class World:
             self._fire("drains", process.name)
 
     def unfinished(self) -> list[str]:
-        """Turns that somebody has yet to act on."""
+        """Return the turns that still need work."""
         return self.people.unfinished()
 
     def failed(self, task: Task, failure: Exception) -> None:
-        """What a task raised: while a server is away that is Redis' or SQL's trouble, and else a machine's."""
+        """Note what a task raised. It breaks a promise unless Redis or SQL was away."""
         self.note(task.owner.name, task.label, "raised", type(failure).__name__)
         if not (is_redis_unavailable(failure) or is_sql_unavailable(failure)):
             self.break_promise(f"{task.owner.name} {task.label} raised {type(failure).__name__}: {failure}")
@@ -367,14 +367,15 @@ class World:
         return effect
 
     def _stood_still(self, effect: Effect) -> bool:
-        """Its process was frozen, or could not beat, for so long that it was taken to be dead."""
+        """Return whether the effect's process was frozen, or could not beat, for so long that it was considered
+        dead."""
         process = cast(Process, effect.owner)
         frozen = process.frozen_until_us > effect.began_us
         return frozen or any(until_us > effect.began_us for name, _, until_us in self.away if name == "redis")
 
 
 class Continued(WorkEvents):
-    """Counts the work that threads continue with."""
+    """A counter of the work that threads continue with."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -386,7 +387,7 @@ class Continued(WorkEvents):
 
 
 def _word(reply: object) -> str:
-    """What a script said first; of several, of each."""
+    """Return the first word of a script's reply. For several scripts, the words are joined by `+`."""
     if isinstance(reply, list):
         found = cast("Sequence[Any]", reply)
         if found and isinstance(found[0], list):
