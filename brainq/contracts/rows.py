@@ -109,7 +109,7 @@ class CallRow:
 
     @property
     def outcome(self) -> ToolOutcome | None:
-        return None if self.outcome_json is None else _OUTCOME_ADAPTER.validate_json(self.outcome_json)
+        return None if self.outcome_json is None else _OUTCOME_ADAPTER.validate_json(self.outcome_json, extra="ignore")
 
 
 StartedWord = Literal["no", "unsaid", "yes"]
@@ -130,7 +130,7 @@ class VoidResult:
 
     @property
     def outcome(self) -> ToolOutcome | None:
-        return None if self.outcome_json is None else _OUTCOME_ADAPTER.validate_json(self.outcome_json)
+        return None if self.outcome_json is None else _OUTCOME_ADAPTER.validate_json(self.outcome_json, extra="ignore")
 
 
 @dataclass(frozen=True, slots=True)

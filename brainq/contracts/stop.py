@@ -102,7 +102,7 @@ def stop_json(stop: Stop) -> str:
 
 
 def read_stop(text: str) -> Stop:
-    return Stop.model_validate({name: value for name, value in json.loads(text).items() if name != "says"})
+    return Stop.model_validate_json(text, extra="ignore")
 
 
 def read_stops(text: str) -> tuple[Stop, ...]:

@@ -44,7 +44,7 @@ class GatewayThread:
         ours = {f"http_{name}": value for name, value in given.items()}
         self.settings = settings.model_copy(update={"http_port": free_port(), **ours})
         self.url = f"http://127.0.0.1:{self.settings.http_port}"
-        self.http = httpx.Client(base_url=self.url, timeout=30, verify=False)  # no TLS: its roots take 0.1 s
+        self.http = httpx.Client(base_url=self.url, timeout=120, verify=False)  # no TLS: its roots take 0.1 s
         self._brain = brain
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gateway")

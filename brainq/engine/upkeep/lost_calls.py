@@ -52,7 +52,7 @@ def rescue_verdict(
     started: the state of a non-read call's intent in SQL: `void`, `started` or `done`.
     """
     if started == "done" and outcome_json:
-        outcome = _OUTCOME.validate_json(outcome_json)
+        outcome = _OUTCOME.validate_json(outcome_json, extra="ignore")
         if isinstance(outcome, ToolTimeout) and outcome.after_ms > 0:
             return UNKNOWN  # it was abandoned, and cannot report its outcome any more
         if not (isinstance(outcome, ToolFailure) and outcome.error_type == NOT_STARTED):

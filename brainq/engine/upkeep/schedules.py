@@ -83,14 +83,12 @@ def scheduled_request(row: ScheduleRow, due_ms: int) -> TurnRequest:
     """
     at = datetime.fromtimestamp(due_ms / 1000, ZoneInfo(row.zone))
     session_id = row.session_id.replace("{date}", f"{at:%Y-%m-%d}").replace("{time}", f"{at:%H%M}")
-    return TurnRequest.model_validate(
-        {
-            **row.request,
-            "turn_id": new_turn_id(),
-            "session_id": _checked_session_id(session_id),
-            "request_key": f"{SCHEDULED_KEY_PREFIX}{row.schedule_id}:{due_ms}",
-        }
-    )
+    own = {
+        "turn_id": new_turn_id(),
+        "session_id": _checked_session_id(session_id),
+        "request_key": f"{SCHEDULED_KEY_PREFIX}{row.schedule_id}:{due_ms}",
+    }
+    return TurnRequest.model_validate({**row.request, **own}, extra="ignore")
 
 
 def _utc(at_ms: int) -> str:

@@ -343,7 +343,7 @@ def test_a_context_that_sql_does_not_keep_is_not_compacted(pumps: Pumps, monkeyp
 def test_a_memory_that_hangs_leaves_a_short_turn_time_to_answer(pumps: Pumps) -> None:
     gate, model = threading.Event(), Watched(says("ok"))
     pump = pumps(with_pack(Brain("b", model.provider), preferences=[], gate=gate), lease_s=5.0)
-    handle = pump.submit("s1", "hello", limits={"timeout_s": 3.0})
+    handle = pump.submit("s1", "hello", limits={"timeout_s": 8.0})
     pump.drain("brainq.turns")
     bell = pump.take()
     assert bell is not None

@@ -117,7 +117,7 @@ def hold_to_its_word(url: str, turn_id: str, examples: int, routes: Collection[s
             nonlocal accepted
             if mode is GenerationMode.POSITIVE and "turn_id" in case.path_parameters:
                 case.path_parameters["turn_id"] = turn_id  # one that is there, of a session that is
-            answer = case.call(base_url=url, timeout=30)
+            answer = case.call(base_url=url, timeout=120)
             accepted += answer.status_code < 300
             # 413 refuses, too, which schemathesis does not count.
             refused = answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE

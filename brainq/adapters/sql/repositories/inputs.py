@@ -201,7 +201,9 @@ def _row(found: Record) -> InputRow:
     if values.pop(UNREADABLE, ""):
         values["text"] = ""
         return InputRow(**values, is_unreadable=True)
-    return InputRow(**values, attachments=() if attachments is None else _ATTACHMENTS.validate_json(attachments))
+    return InputRow(
+        **values, attachments=() if attachments is None else _ATTACHMENTS.validate_json(attachments, extra="ignore")
+    )
 
 
 def _by_step(ids_to_steps: Mapping[str, int]) -> dict[int, list[str]]:

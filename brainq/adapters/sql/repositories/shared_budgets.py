@@ -12,6 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Float, bindparam, select, update
+from sqlalchemy.exc import DBAPIError
 
 from brainq.adapters.sql.database import Database, Transaction
 from brainq.adapters.sql.engine import is_sql_unavailable
@@ -47,11 +48,7 @@ _RETURN = (
     .where(*_OF_ONE)
     .values(returned_usd=greater_of(_L.returned_usd, bindparam("back", type_=Float())), updated_at=utc_now())
 )
-_RAISE = (
-    update(budget_leases)
-    .where(*_OF_ONE)
-    .values(raised_usd=_L.raised_usd + bindparam("more", type_=Float()), raised_by=bindparam("who"))
-)
+_RAISE = update(budget_leases).where(*_OF_ONE).values(raised_usd=bindparam("after"), raised_by=bindparam("who"))
 _NOTICE = (
     update(budget_leases).where(*_OF_ONE).values(noticed_usd=bindparam("cap", type_=Float()), noticed_at=utc_now())
 )
@@ -81,7 +78,7 @@ class HomeBudgets:
         with self._db.transaction() as connection:
             rows = self._locked_rows(connection, key)
             leases = {row["cell"]: Lease(row["leased_usd"], row["returned_usd"]) for row in rows}
-            whole = next(row for row in rows if row["cell"] == _WHOLE)
+            whole = _whole(rows)
             cap = budget.usd + whole["raised_usd"]
             others = [lease for name, lease in leases.items() if name not in (cell, _WHOLE)]
             leased, may_begin = decide_lease(wish, leases.get(cell, Lease()), others, cap)
@@ -100,12 +97,24 @@ class HomeBudgets:
         return budget.usd + sum(row["raised_usd"] - row["leased_usd"] + row["returned_usd"] for row in rows)
 
     def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
+        """Raise the cap of this window only. Returns the new cap.
+
+        If the connection is cut, the row of the whole window shows whether it was raised.
+        """
         key = _key(scope, budget.per, start_ms)
-        with self._db.transaction() as connection:
-            self._locked_rows(connection, key)
-            connection.write(_RAISE, {**key, "which": _WHOLE, "more": more, "who": by})
-            rows = connection.all(_ROWS, key)
-        return budget.usd + sum(row["raised_usd"] for row in rows)
+        while True:
+            after = None
+            try:
+                with self._db.transaction() as connection:
+                    after = _whole(self._locked_rows(connection, key))["raised_usd"] + more
+                    connection.write(_RAISE, {**key, "which": _WHOLE, "after": after, "who": by})
+                return budget.usd + after
+            except DBAPIError as cut:
+                if after is None or not cut.connection_invalidated:
+                    raise
+                whole = _whole(self._db.all(_ROWS, key))
+                if (whole["raised_usd"], whole["raised_by"]) == (after, by):
+                    return budget.usd + after
 
     def give_back(self, cell: str, scope: str, per: str, start_ms: int, returned: float) -> None:
         """Record the total amount of the window that the cell has given back."""
@@ -120,6 +129,10 @@ class HomeBudgets:
         connection.write(self._db.pick(_MAKE), _new_row(key, _WHOLE))
         connection.write(_LOCK, {**key, "which": _WHOLE})
         return connection.all(_ROWS, key)
+
+
+def _whole(rows: Sequence[Record]) -> Record:
+    return next(row for row in rows if row["cell"] == _WHOLE)
 
 
 def home_budgets(sql_url: str, webhooks: Sequence[Webhook]) -> HomeBudgets:

@@ -92,7 +92,7 @@ _SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, TURN_NUMBER)
 def read_parent(request_json: str | None) -> ParentCall | None:
     """Return the call that started a turn, from its stored request."""
     parent = None if request_json is None else json.loads(request_json).get("parent")
-    return None if parent is None else ParentCall.model_validate(parent)
+    return None if parent is None else ParentCall.model_validate(parent, extra="ignore")
 
 
 def _decided(strategy: Strategy) -> ColumnElement[bool]:

@@ -18,7 +18,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from brainq.adapters.sql.engine import is_sql_unavailable
 from brainq.adapters.sql.migrations.upgrade import VERSION_TABLE
+from brainq.adapters.sql.repositories.shared_budgets import HomeBudgets
 from brainq.adapters.sql.store import Store
+from brainq.contracts.budget_lease import LeaseWish
 from brainq.contracts.budgets import Budget, MoneyRefusal
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import FinalStepClaim
@@ -266,6 +268,19 @@ VERBS = (
         lambda s: s.budgets.raise_by("all", BUDGET, 0, 5.0, "ann"),
         lambda s: None,
         True,
+    ),
+    Verb(
+        "home.raise_by",
+        "the row of the whole window names the sum and the person",
+        b"COMMIT",
+        lambda s: HomeBudgets(s.database, ()).raise_by("all", BUDGET, 0, 5.0, "ann"),
+        lambda s: HomeBudgets(s.database, ()).raise_by("all", BUDGET, 0, 2.0, "bob"),
+        True,
+    ),
+    commit(
+        "home.lease",
+        "totals, not additions",
+        lambda s: HomeBudgets(s.database, ()).lease("a", "all", BUDGET, 0, LeaseWish(0.0, 1.0, 2.0)),
     ),
     Verb(
         "tokens.revoke",
