@@ -1,4 +1,4 @@
-"""The size of the code base against the caps of `house.toml`: `python -m lab.house [--lower]`.
+"""The size of the code base against the caps of `house.toml`: `python -m lab.house [--lower | --left]`.
 
 Prints every figure that is above its cap, and nothing otherwise. `--lower` writes caps that are 2 % above what is
 measured now, wherever that is lower than the cap that stands in the file. A cap is raised by hand, with a reason under
@@ -143,9 +143,20 @@ def written(caps: Mapping[str, Figures], kept: str) -> str:
     return head + "\n" + "\n".join(tables) + tail
 
 
+def rooms(measured: Mapping[str, Figures], caps: Mapping[str, Figures]) -> list[str]:
+    """Return a line for each cap with what is left under it."""
+    return [
+        f"{table}.{name}: {caps[table][name] - figure} left of {caps[table][name]}"
+        for table, figures in measured.items()
+        for name, figure in figures.items()
+        if name in caps[table]
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.house", description=__doc__)
     parser.add_argument("--lower", action="store_true", help="write caps 2 %% above what is measured now")
+    parser.add_argument("--left", action="store_true", help="print the room under each cap")
     parser.add_argument("--pairs", action="store_true", help="name the pairs of data classes that are alike")
     given = parser.parse_args()
     if given.pairs:
@@ -154,6 +165,9 @@ def main() -> int:
     kept = CAPS.read_text()
     caps = tomllib.loads(kept)
     measured = measure()
+    if given.left:
+        print("\n".join(rooms(measured, caps)))
+        return 0
     if given.lower:
         CAPS.write_text(written(lowered(measured, caps), kept))
         return 0

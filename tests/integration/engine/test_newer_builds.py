@@ -53,8 +53,7 @@ def test_a_turn_with_fields_of_a_newer_build_ends_and_is_read(pumps: Callable[..
     while True:
         changed += extend_redis(pump) + extend_sql(pump, turns, "request_json", "result_json")
         changed += extend_sql(pump, transcripts, "message_json")
-        bell = pump.take()
-        if bell is None:
+        if (bell := pump.take()) is None:
             break
         pump.answer(bell)
     assert changed > 10

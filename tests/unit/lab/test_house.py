@@ -18,6 +18,7 @@ def _class(text: str) -> ast.ClassDef:
 def test_a_figure_above_its_cap_is_named_with_the_remedy() -> None:
     measured = {"lines": {"turn": 101, "calls": 7}, "whole": {"protocols": 3}}
     caps = {"lines": {"turn": 100, "calls": 7}, "whole": {"protocols": 3}}
+    assert house.rooms(measured, caps)[0] == "lines.turn: -1 left of 100"
     assert house.excesses(measured, caps, {}) == [
         "lines.turn: 101, and its cap is 100; make it smaller, or raise the cap and say why under [raised]"
     ]
@@ -35,10 +36,9 @@ def test_a_raised_cap_needs_a_reason() -> None:
 def test_caps_go_down_to_two_per_cent_above_and_never_up() -> None:
     caps = {"lines": {"turn": 1500, "calls": 900, "gone": 5}}
     assert house.lowered({"lines": {"turn": 1000, "calls": 1000}}, caps) == {"lines": {"calls": 900, "turn": 1020}}
-
-
-def test_small_figures_have_no_slack() -> None:
-    assert house.lowered({"whole": {"protocols": 12}}, {}) == {"whole": {"protocols": 12}}
+    assert house.lowered({"whole": {"protocols": 12}}, {}) == {"whole": {"protocols": 12}}, (
+        "small figures have no slack"
+    )
 
 
 def test_the_file_is_written_with_its_head_walks_and_reasons() -> None:
