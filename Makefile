@@ -12,6 +12,7 @@ DOCS := $(VENV)/.docs
 RELEASE := $(VENV)/.release
 HELM := $(VENV)/helm/helm
 TYPES := $(VENV)/types.txt
+COMPILED := $(VENV)/.tests-compiled
 TESTS ?= tests
 
 # The tests start hundreds of processes that import the same: it is compiled once, whatever the environment says.
@@ -36,20 +37,25 @@ demo: $(READY) ## one file with brainq in it; then agent turns through real work
 	@$(if $(ARGS),,$(BIN)/python -m examples.first && echo "(that was examples/first.py, in one process)")
 	@$(BIN)/python -m examples.vault.demo $(ARGS)
 
-test: $(READY) lint ## lint, types and every test but the long ones (under 8 minutes)
+test: $(READY) ## lint, types and every test but the long ones (under 8 minutes)
 	@$(call tested,-m "not full")
 
-test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(PY_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) $(RELEASE) $(HELM) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
+test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(PY_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) $(RELEASE) $(HELM) ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
 	@$(call tested,--timeout 3600)
 	@$(BIN)/python -m lab.mutants
 
-# pytest with the type check beside it, whose words come last. It fails if either does. Four workers keep two cores
-# busy: tests wait for processes half of the time.
+# Lint, then pytest, with the type check beside them, whose words come last. It fails if one does. Four workers keep two
+# cores busy: tests wait for processes half of the time.
 define tested
 $(BIN)/pyright > $(TYPES) 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
+$(MAKE) --no-print-directory -j 2 lint $(COMPILED) || { kill $$types; exit 1; }; \
 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(1) $(TESTS); tests=$$?; \
 wait $$types; types=$$?; cat $(TYPES); exit $$((tests | types))
 endef
+
+# pytest compiles a test module anew for its assertions. Otherwise each of the four workers would do that for all of them.
+$(COMPILED): $(READY)
+	@$(BIN)/python -m pytest --collect-only -q tests > /dev/null 2>&1; touch $@
 
 mutants: $(READY) ## seeds bugs, one at a time, and expects a red test for each: make mutants [ARGS=deadline]
 	@$(BIN)/python -m lab.mutants $(ARGS)
