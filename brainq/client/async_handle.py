@@ -277,7 +277,7 @@ class AsyncTurnHandle:
         with translate_unreachable():
             newest = await self._reader().newest(self.session_id, self.turn_id, patience_s)
         if newest.result is not None:
-            return TurnResult.model_validate_json(newest.result, extra="ignore"), newest.seq
+            return TurnResult.from_stored(newest.result), newest.seq
         return None if newest.is_known else await self._ask_sql(waiting.stored_result), newest.seq
 
     async def _ask_sql(self, lookup: Callable[[Wiring, str], R]) -> R | None:

@@ -53,7 +53,7 @@ def known_result(wiring: Wiring, session_id: str, turn_id: str) -> TurnResult | 
     """Return the result of a turn if it was published. Raises the errors of `has_ended`."""
     body = wiring.state.events.result(session_id, turn_id)
     if body is not None:
-        return TurnResult.model_validate_json(body, extra="ignore")
+        return TurnResult.from_stored(body)
     return None if wiring.state.events.known(session_id, turn_id) else stored_result(wiring, turn_id)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Self, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -35,6 +35,11 @@ class Wire(BaseModel):
     """A frozen model that refuses unknown fields and is cheap to validate from JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def from_stored(cls, text: str) -> Self:
+        """Read what brainq has stored as JSON, without the fields that a newer build has added."""
+        return cls.model_validate_json(text, extra="ignore")
 
 
 class OfTurn(Wire):

@@ -20,8 +20,13 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 CallState = Literal["intent", "void", "done"]
 StepState = Literal["done", "failed", "dead"]
 JudgementState = Literal["pending", "done", "dead"]
-_OUTCOME_ADAPTER: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
+_OUTCOMES: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 TokenState = Literal["live", "expired", "revoked"]
+
+
+def read_outcome(outcome_json: str) -> ToolOutcome:
+    """Read a stored outcome, without the fields that a newer build has added."""
+    return _OUTCOMES.validate_json(outcome_json, extra="ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class CallRow:
 
     @property
     def outcome(self) -> ToolOutcome | None:
-        return None if self.outcome_json is None else _OUTCOME_ADAPTER.validate_json(self.outcome_json, extra="ignore")
+        return None if self.outcome_json is None else read_outcome(self.outcome_json)
 
 
 StartedWord = Literal["no", "unsaid", "yes"]
@@ -130,7 +135,7 @@ class VoidResult:
 
     @property
     def outcome(self) -> ToolOutcome | None:
-        return None if self.outcome_json is None else _OUTCOME_ADAPTER.validate_json(self.outcome_json, extra="ignore")
+        return None if self.outcome_json is None else read_outcome(self.outcome_json)
 
 
 @dataclass(frozen=True, slots=True)

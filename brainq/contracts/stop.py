@@ -101,13 +101,9 @@ def stop_json(stop: Stop) -> str:
     return json.dumps({**stop.model_dump(mode="json", exclude={"ends_in_s"}), "says": stop.describe()})
 
 
-def read_stop(text: str) -> Stop:
-    return Stop.model_validate_json(text, extra="ignore")
-
-
 def read_stops(text: str) -> tuple[Stop, ...]:
     """Return the stops in a claim: a JSON array of `MODE ENDS JSON`."""
-    return tuple(read_stop(each.split(" ", 2)[2]) for each in json.loads(text))
+    return tuple(Stop.from_stored(each.split(" ", 2)[2]) for each in json.loads(text))
 
 
 def fields_of_submit(session_id: str, brain: str) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class RedisBulks:
         text, remaining_ms = cast("tuple[str | None, Any]", self._client.many([("HGET", key, "report"), ("PTTL", key)]))
         if text is None:
             return None
-        report = BulkReport.model_validate_json(text, extra="ignore")
+        report = BulkReport.from_stored(text)
         if report.state == "running" and REPORT_KEPT_MS - int(remaining_ms) > SILENT_MS:
             return report.model_copy(update={"state": "lost", "error": "its process is gone"})
         return report

@@ -89,7 +89,7 @@ class Conversations:
             whole = len(added) < MAX_READ_MESSAGES
             older = 0 if whole else max(0, self._client.llen(key) - len(added))
             behind, end = Conversation(older=older), trimmed + older
-        messages = [Message.model_validate_json(item, extra="ignore") for item in added]
+        messages = [Message.from_stored(item) for item in added]
         conversation = with_sizes(messages, behind).of_newest(MAX_READ_MESSAGES)
         sizes = _newest_cached((*known.sizes, *map(_taken_bytes, added, messages)), conversation)
         self._keep(key, CachedHistory(stamp, trimmed, end + len(added), added[-1], conversation, sizes))

@@ -221,7 +221,7 @@ class RedisFinalChain:
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         """Return the published result."""
         body = self._scripts.client.get(self._keys.turn(session_id, turn_id) + ":result")
-        return TurnResult.model_validate_json(cast(str, body), extra="ignore") if body else None
+        return TurnResult.from_stored(cast(str, body)) if body else None
 
     def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None:
         """Add a warning to the published result, or remove it if `applies` is False."""
@@ -230,7 +230,7 @@ class RedisFinalChain:
             body = cast("str | None", self._scripts.client.get(key))
             if body is None:
                 return
-            result = TurnResult.model_validate_json(body, extra="ignore")
+            result = TurnResult.from_stored(body)
             others = tuple(one for one in result.warnings if one != warning)
             wanted = (*others, warning) if applies else others
             if set(wanted) == set(result.warnings):
@@ -287,7 +287,7 @@ def _read_with_claim(messages: Sequence[Any], replies: list[Any]) -> list[Transc
 
 
 def _read_details(turn_id: str, reply: Transcript) -> TurnDetails:
-    messages = (Message.model_validate_json(item, extra="ignore") for item in reply.messages)
+    messages = (Message.from_stored(item) for item in reply.messages)
     return TurnDetails(
         tuple(message for message in messages if message.turn == turn_id),
         read_trace(reply.trace),

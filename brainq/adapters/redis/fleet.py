@@ -246,7 +246,7 @@ class RedisWorkers:
     def alive(self) -> tuple[FleetWorker, ...]:
         """Return the workers that take work, by name."""
         words = self._words(self._names())
-        return tuple(FleetWorker.model_validate_json(word, extra="ignore") for word in words if word is not None)
+        return tuple(FleetWorker.from_stored(word) for word in words if word is not None)
 
     def of_builds(self) -> tuple[FleetWorker, ...]:
         """Return the workers that take work, each with its build and what it lacks."""
@@ -255,7 +255,7 @@ class RedisWorkers:
             return ()
         (reports,) = self.client.many([("MGET", *map(self.keys.build, names))])
         return tuple(
-            _with_build(FleetWorker.model_validate_json(word, extra="ignore"), report)
+            _with_build(FleetWorker.from_stored(word), report)
             for word, report in zip(self._words(names), reports, strict=True)
             if word is not None
         )
@@ -263,7 +263,7 @@ class RedisWorkers:
     def draining(self) -> tuple[FleetWorker, ...]:
         """Return the workers that are draining, by name."""
         words = self._words(self._names(), draining=True)
-        return tuple(FleetWorker.model_validate_json(word, extra="ignore") for word in words if word is not None)
+        return tuple(FleetWorker.from_stored(word) for word in words if word is not None)
 
     def _names(self) -> list[str]:
         (names,) = self.client.many([("SMEMBERS", self.keys.workers)])

@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from brainq.adapters.redis.script_methods import script, script_call
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
-from brainq.contracts.stop import Stop, read_stop, stop_json
+from brainq.contracts.stop import Stop, stop_json
 
 STOPS_KEPT_MS = 86_400_000  # Sweepers write again what SQL has.
 HASTENED_AT_ONCE = 1_000
@@ -50,7 +50,7 @@ class RedisStops:
         )
         now_ms = int(seconds) * 1000
         rows = [text.split(" ", 2) for text in texts]
-        found = tuple(read_stop(body) for _, ends, body in rows if ends == "0" or now_ms < int(ends))
+        found = tuple(Stop.from_stored(body) for _, ends, body in rows if ends == "0" or now_ms < int(ends))
         if not found and heard == self._heard:
             self._none_until = time.monotonic() + NONE_KNOWN_S
         return found

@@ -39,9 +39,7 @@ def read_trace(fields: Mapping[str, str]) -> tuple[ToolTraceEntry, ...]:
 
 def read_results(fields: Mapping[str, str]) -> tuple[Message, ...]:
     """Return the tool messages of calls that have ended although their step has not, and of the calls of step 0."""
-    return tuple(
-        Message.model_validate_json(value, extra="ignore") for field, value in fields.items() if field.endswith(":msg")
-    )
+    return tuple(Message.from_stored(value) for field, value in fields.items() if field.endswith(":msg"))
 
 
 def _trace_entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
@@ -130,7 +128,7 @@ class RedisTranscripts:
 
     def _newest_messages(self, session_id: str, turn_id: str, limit: int) -> tuple[Message, ...]:
         found = self._transcript(session_id, turn_id, limit).messages
-        messages = (Message.model_validate_json(item, extra="ignore") for item in found)
+        messages = (Message.from_stored(item) for item in found)
         return tuple(message for message in messages if message.turn == turn_id)
 
     @script("turn_transcript", most=Parameter("limit"), SAID=Transcript)

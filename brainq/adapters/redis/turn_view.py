@@ -100,7 +100,7 @@ def read_view(
         counted = session
     stamp, trimmed = counted["history_stamp"] or "", int(counted["trimmed"] or 0)
     return TurnView(
-        request=TurnRequest.model_validate_json(spec, extra="ignore"),
+        request=TurnRequest.from_stored(spec),
         state=TurnState(turn["state"]),
         awaits=Awaits(turn["awaits"]),
         now_ms=claim.now_ms,
@@ -134,7 +134,7 @@ def read_view(
         flag=turn["flag"] or "",
         quarantine_deaths=int(turn["died_alone"] or 0),
         died_how=turn["died_how"] or "",
-        inputs=tuple(TurnInput.model_validate_json(item, extra="ignore") for item in inputs),
+        inputs=tuple(TurnInput.from_stored(item) for item in inputs),
         rung_at_ms=int(turn["rung_at"] or 0),
         parked_ms=int(turn["parked_ms"] or 0),
         max_wait_ms=int(turn["max_wait_ms"]) if turn["max_wait_ms"] else None,
@@ -163,7 +163,7 @@ def read_newest_text(client: Client, keys: Keys, session_id: str, turn_id: str, 
         return text
     history = keys.history(session_id, turn_id, isolated=isolated)
     for item in reversed(cast(list[str], client.lrange(history, -MAX_TEXT_MESSAGES, -1))):
-        message = Message.model_validate_json(item, extra="ignore")
+        message = Message.from_stored(item)
         if message.role == "assistant" and message.turn == turn_id and message.content:
             return message.content
     return ""
@@ -179,7 +179,7 @@ def read_opening(replies: Sequence[Sequence[str | None]]) -> dict[str, str]:
     values, size = replies[0], len(_OPENING_FIELDS)
     found = [values[start : start + size] for start in range(0, len(values), size)]
     return {
-        tool: Message.model_validate_json(message, extra="ignore").content
+        tool: Message.from_stored(message).content
         for tool, status, message in found
         if tool and message and status == "completed"
     }
@@ -235,7 +235,7 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
     created = int(turn["created_at"])
     started = int(turn.get("active_at") or created)
     return EndedTurn(
-        request=complete(TurnRequest.model_validate_json(spec, extra="ignore")),
+        request=complete(TurnRequest.from_stored(spec)),
         ending=Ending(turn["ending"]),
         stop_reason=StopReason(turn["stop_reason"]),
         text=turn.get("text", ""),
@@ -260,7 +260,7 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
         },
         context_full=int(turn.get("context_full") or 0),
         unsummarised=turn.get("unsummarised", ""),
-        spends=tuple(Spend.model_validate_json(spend, extra="ignore") for spend in spends),
+        spends=tuple(Spend.from_stored(spend) for spend in spends),
         opening_failed={
             tool: trace.get(f"{call}:status", "")
             for call, tool in tools.items()

@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, cast
 
-from pydantic import TypeAdapter
-
 from brainq.adapters.redis.conversations import Conversations
 from brainq.adapters.redis.opened import OpenedWork, StayRequest, unless_claimed
 from brainq.adapters.redis.script_methods import Parameter, script, script_call
@@ -15,19 +13,18 @@ from brainq.adapters.redis.scripts import ScriptCall, Scripts
 from brainq.adapters.redis.turn_steps import TurnSteps
 from brainq.adapters.redis.turn_view import ViewReplies, read_step_text, read_view, view_reads
 from brainq.contracts.build import WorkerBuild
-from brainq.contracts.call import DueHook, ToolOutcome
+from brainq.contracts.call import DueHook
 from brainq.contracts.claim import CancelResult, NoClaim, NoTurnClaim, StayOffer, TurnClaim, TurnCleanup, TurnEnd
 from brainq.contracts.model import Spend
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord
 from brainq.contracts.rate import QueueTicket
+from brainq.contracts.rows import read_outcome
 from brainq.contracts.stop import read_stops
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
 
 MAX_REASON_CHARS = 500  # of a cancel
 MAX_LOST_WORKERS = 2  # A turn that lost this many workers without progress is worked on in quarantine.
-
-_OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 
 
 class _Go(NamedTuple):
@@ -280,4 +277,4 @@ class RedisTurns(TurnSteps):
 
 def _read_due_hook(call: str, tool: str, hook: str) -> DueHook:
     outcome, _, spec = hook.partition("\n")
-    return DueHook(call, tool, json.loads(spec)["arguments"], _OUTCOME.validate_json(outcome, extra="ignore"))
+    return DueHook(call, tool, json.loads(spec)["arguments"], read_outcome(outcome))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from brainq.contracts.cell import Placement
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord, TurnInput, readiness_hold_id
-from brainq.contracts.stop import Stop, fields_of_submit, read_stop
+from brainq.contracts.stop import Stop, fields_of_submit
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.engine.brain.brains import ByBrain
 from brainq.engine.people.brakes import BrakeDesk
@@ -76,7 +76,7 @@ class TurnQueue:
         if word == "BUSY":
             raise self._refused(tid, SessionBusy(sid, detail))
         if word == "FORBIDDEN":
-            raise self._refused(tid, _forbidden(read_stop(detail)))
+            raise self._refused(tid, _forbidden(Stop.from_stored(detail)))
         if word == "UNSERVED":
             raise self._refused(tid, BuildUnserved(sid, detail))
         if self.brakes is None or word in ("MOVED", "MOVING"):

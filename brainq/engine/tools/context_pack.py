@@ -85,7 +85,7 @@ def opening_memory(opening: Mapping[str, str]) -> RetrievedMemory:
     if found is None:
         return NO_MEMORY
     try:
-        return RetrievedMemory.model_validate_json(found, extra="ignore")
+        return RetrievedMemory.from_stored(found)
     except ValidationError:
         return RetrievedMemory(text=found)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opentelemetry.trace import INVALID_SPAN, Span
-from pydantic import TypeAdapter
 
 from brainq.contracts.call import (
     NOT_STARTED,
@@ -17,7 +16,7 @@ from brainq.contracts.call import (
     ToolUnknown,
 )
 from brainq.contracts.claim import CallFacts, CallRef
-from brainq.contracts.rows import VoidResult
+from brainq.contracts.rows import VoidResult, read_outcome
 from brainq.contracts.status import CALL_FAILURES, Effect, TraceStatus, WorkFailure, WorkOutcome
 from brainq.engine.tools.results import tool_message
 from brainq.runtime.observe import telemetry_names as names
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 log = logger("brainq.upkeep")
 RESCUED = frozenset({"again", "settled"})  # set only by the rescue that acted, not by later ones
-_OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 WORKERS_LOST = ToolFailure(error="its workers were lost each time it ran", error_type="WorkerLost", retryable=True)
 UNKNOWN = ToolUnknown(
     message="The worker that ran this call was lost. It may or may not have taken effect; check before repeating it."
@@ -52,7 +50,7 @@ def rescue_verdict(
     started: the state of a non-read call's intent in SQL: `void`, `started` or `done`.
     """
     if started == "done" and outcome_json:
-        outcome = _OUTCOME.validate_json(outcome_json, extra="ignore")
+        outcome = read_outcome(outcome_json)
         if isinstance(outcome, ToolTimeout) and outcome.after_ms > 0:
             return UNKNOWN  # it was abandoned, and cannot report its outcome any more
         if not (isinstance(outcome, ToolFailure) and outcome.error_type == NOT_STARTED):

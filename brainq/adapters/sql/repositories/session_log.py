@@ -120,7 +120,7 @@ def read_past_turns(found: Sequence[Record]) -> list[EarlierTurn]:
 def _past_turn(user: str, assistant: str, request_json: str | None) -> EarlierTurn:
     """Return a past turn. The log names a message's files in its text; the model gets them as files again."""
     if request_json is not None:
-        request = TurnRequest.model_validate_json(request_json, extra="ignore")
+        request = TurnRequest.from_stored(request_json)
         if request.attachments and user == with_attachment_labels(request.user_message, request.attachments):
             return EarlierTurn(request.user_message, assistant, request.attachments)
     return EarlierTurn(user, assistant)
@@ -338,4 +338,4 @@ class Transcripts:
 def _messages(found: Sequence[Record]) -> tuple[Message, ...] | None:
     if any(row["redacted"] for row in found):
         return None
-    return tuple(Message.model_validate_json(row["message_json"], extra="ignore") for row in found)
+    return tuple(Message.from_stored(row["message_json"]) for row in found)

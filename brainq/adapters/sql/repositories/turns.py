@@ -227,14 +227,14 @@ class Turns:
     def request(self, turn_id: str) -> TurnRequest | None:
         """Return the request of an accepted turn, or None if it is unknown or rejected."""
         found = self._db.first(_REQUEST, {"turn": turn_id})
-        return None if found is None else TurnRequest.model_validate_json(found["request_json"], extra="ignore")
+        return None if found is None else TurnRequest.from_stored(found["request_json"])
 
     def result(self, turn_id: str) -> TurnResult | None:
         """Return the result, once the finalizer has written it, with a warning for each dead later step."""
         found = self._db.first(_RESULT, {"turn": turn_id})
         if found is None or found["result_json"] is None:
             return None
-        result = TurnResult.model_validate_json(found["result_json"], extra="ignore")
+        result = TurnResult.from_stored(found["result_json"])
         dead = [row["step"] for row in self._db.all(_DEAD, {"turn": turn_id}) if row["step"] in LATE_FAILURE_WARNINGS]
         later = tuple(LATE_FAILURE_WARNINGS[step] for step in dead)
         return result.model_copy(update={"warnings": (*result.warnings, *later)}) if later else result
@@ -318,12 +318,12 @@ class Turns:
     def first(self, session_id: str) -> TurnRequest | None:
         """Return the request of the session's first turn that is still stored."""
         found = self._db.first(_FIRST, {"session": session_id})
-        return None if found is None else TurnRequest.model_validate_json(found["request_json"], extra="ignore")
+        return None if found is None else TurnRequest.from_stored(found["request_json"])
 
     def newest(self, session_id: str) -> TurnRequest | None:
         """Return the request of the session's newest chat turn that is still stored."""
         found = self._db.first(_NEWEST_CHAT, {"session": session_id})
-        return None if found is None else TurnRequest.model_validate_json(found["request_json"], extra="ignore")
+        return None if found is None else TurnRequest.from_stored(found["request_json"])
 
     def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> Sequence[EarlierTurn]:
         """Return the session's last turns before this one, oldest first.
@@ -359,7 +359,7 @@ class Turns:
         """Effect: replace the turn's request with its redacted form. A repeated submit is still recognised."""
         found = connection.first(_REQUEST, {"turn": turn_id})
         if found is not None:
-            kept = redacted(TurnRequest.model_validate_json(found["request_json"], extra="ignore"))
+            kept = redacted(TurnRequest.from_stored(found["request_json"]))
             connection.write(_FORGET, {"turn": turn_id, "kept": sql_json(kept)})
 
 
@@ -371,8 +371,8 @@ def _whole_turn(record: dict[str, Any]) -> WholeTurn:
     request, result = record.pop("request_json"), record.pop("result_json")
     return WholeTurn(
         turn_row(record),
-        TurnRequest.model_validate_json(request, extra="ignore"),
-        None if result is None else TurnResult.model_validate_json(result, extra="ignore"),
+        TurnRequest.from_stored(request),
+        None if result is None else TurnResult.from_stored(result),
     )
 
 
